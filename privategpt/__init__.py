@@ -1,0 +1,1 @@
+"""privategpt: a self-hosted, OpenAI-compatible RAG API whose citations can be checked."""

@@ -1,0 +1,1 @@
+"""The nouns of the product, the ports it needs and the errors it raises; standard library only."""

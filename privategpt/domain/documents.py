@@ -1,0 +1,140 @@
+"""What the library holds: files, the documents inside them, and the chunks that are retrieved.
+
+Offsets are Unicode code points, 0-based and end-exclusive, always into `Document.text`
+exactly as it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+Scalar: TypeAlias = str | int | float | bool
+"""A metadata value: what a client can send in JSON and a filter can compare for equality."""
+
+Metadata: TypeAlias = Mapping[str, Scalar | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A section heading of a document: where it starts, how deep it is (1 is the top), its text."""
+
+    start: int
+    level: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDocument:
+    """One document as a parser found it in a file: a page of a PDF, a sheet, a whole text."""
+
+    text: str
+    page_label: str | None = None
+    headings: tuple[Heading, ...] = ()
+    metadata: Metadata = field(default_factory=dict[str, Scalar | None])
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """A file's documents in reading order, its media type, and what the file says of itself.
+
+    `metadata` uses the keys `title`, `author` and `year` where the file states them.
+    """
+
+    media_type: str
+    documents: tuple[ParsedDocument, ...]
+    metadata: Metadata = field(default_factory=dict[str, Scalar | None])
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An ingested file. Its id is new at every ingestion, so it also names the generation.
+
+    `sha256` is the hex digest of the uploaded bytes.
+    """
+
+    file_id: str
+    tenant: str
+    name: str
+    sha256: str
+    size_bytes: int
+    media_type: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A unit of citation: what GET /v1/ingest/list lists. `position` is 0-based within its file.
+
+    `metadata` is what the client sees as `doc_metadata`: file facts, the file's own title and
+    author, and whatever the client gave at upload (the client's wins).
+    """
+
+    doc_id: str
+    file_id: str
+    position: int
+    text: str
+    headings: tuple[Heading, ...]
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentInfo:
+    """A document without its text: what lists and search results carry."""
+
+    doc_id: str
+    file_id: str
+    position: int
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A retrievable piece of a document: `Document.text[start:end] == text`.
+
+    `position` is 0-based within the document, so neighbours are position - 1 and position + 1.
+    `heading_path` runs from the outermost heading to the nearest one above the chunk's start.
+    """
+
+    chunk_id: str
+    doc_id: str
+    position: int
+    start: int
+    end: int
+    text: str
+    heading_path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedChunk:
+    """A chunk that answers a query, best first by `score` (higher is better, comparable within
+    one result only), with its document and the neighbours that were asked for in reading order.
+    """
+
+    chunk: Chunk
+    document: DocumentInfo
+    score: float
+    previous: tuple[Chunk, ...] = ()
+    next: tuple[Chunk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFilter:
+    """Which documents may be read. `ids` are document or file ids: None is all, empty is none.
+
+    `metadata` values must all be equal to the document's.
+    """
+
+    ids: frozenset[str] | None = None
+    metadata: Metadata = field(default_factory=dict[str, Scalar | None])
+
+    @property
+    def allows_nothing(self) -> bool:
+        """True where no document can pass, so that nothing need be asked."""
+        return self.ids is not None and not self.ids
+
+
+EVERYTHING = DocumentFilter()
+"""The filter of a request that sends none."""

@@ -1,0 +1,356 @@
+"""What the use cases need from the outside, as Protocols; `backends/` implements them.
+
+Every coroutine may raise `Unavailable` where the part behind it does not serve: "found nothing"
+is a result, "could not look" is an error. Implementations never block the event loop.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from privategpt.domain.answers import GenerationEvent
+from privategpt.domain.conversation import GenerationRequest, Message
+from privategpt.domain.documents import (
+    EVERYTHING,
+    Chunk,
+    Document,
+    DocumentFilter,
+    DocumentInfo,
+    File,
+    Metadata,
+    ParsedFile,
+    Scalar,
+)
+
+Vector: TypeAlias = "array[float]"
+"""A dense embedding: typecode "f" (float32), length `EmbeddingModel.dimensions`, unit length."""
+
+
+class Tokenizer(Protocol):
+    """The embedding model's own tokenizer."""
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens of text that one embedding reads, special tokens not counted."""
+        ...
+
+    def count(self, text: str) -> int:
+        """How many tokens `text` is, special tokens not counted."""
+        ...
+
+    def ends(self, text: str) -> Sequence[int]:
+        """Where each token ends in `text`, as code point offsets, ascending."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """Vectors in the order of the texts, and the tokens that were read for them."""
+
+    vectors: tuple[Vector, ...]
+    tokens: int
+
+
+class EmbeddingModel(Protocol):
+    """Turns text into vectors."""
+
+    @property
+    def name(self) -> str:
+        """What an operator calls this model."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal exactly where two models give interchangeable vectors."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that chunks are measured with."""
+        ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> Embeddings:
+        """Embed what is searched; text beyond the window is cut off."""
+        ...
+
+    async def embed_query(self, text: str) -> Embeddings:
+        """Embed what is searched for (one vector); text beyond the window is cut off."""
+        ...
+
+    async def close(self) -> None:
+        """Release threads and connections."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """Writes replies."""
+
+    @property
+    def name(self) -> str:
+        """What an operator calls this model."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """The window: prompt and reply together."""
+        ...
+
+    def generate(self, request: GenerationRequest) -> AsyncGenerator[GenerationEvent]:
+        """Yield deltas and, last, one `GenerationFinished`.
+
+        Closing the generator stops the engine's work. Raises `Unavailable` before the first
+        event where the engine cannot start, and in the middle where it breaks off;
+        `ContextLengthExceeded` and `UnsupportedParameter` where the engine says so.
+        """
+        ...
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        """Tokens of the whole prompt that `messages` become, chat template included."""
+        ...
+
+    async def check(self) -> None:
+        """Return if the engine would answer now; raise `Unavailable` otherwise."""
+        ...
+
+    async def close(self) -> None:
+        """Stop the engine, if it is ours, and release connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file to parse: its bytes on disk and the name the client gave (for display and type)."""
+
+    path: Path
+    name: str
+    media_type: str | None = None
+    password: str | None = None
+
+
+class Parser(Protocol):
+    """Reads files of any kind."""
+
+    async def parse(self, upload: Upload) -> ParsedFile:
+        """Raises `UnreadableFile` (each kind its own class) or `UnsupportedFileType`."""
+        ...
+
+    async def close(self) -> None:
+        """Stop the workers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedChunk:
+    """What the vector index keeps of a chunk. The text is read for its words, not stored."""
+
+    chunk: Chunk
+    tenant: str
+    file_id: str
+    vector: Vector
+    metadata: Metadata = field(default_factory=dict[str, Scalar | None])
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """A hybrid search. `hidden` are file and document ids that must not be found (not yet or no
+    longer ready); `limit` is the number of hits wanted, at least 1.
+    """
+
+    text: str
+    vector: Vector
+    tenant: str
+    limit: int
+    filter: DocumentFilter = EVERYTHING
+    hidden: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk found; `score` is the fused score (higher is better)."""
+
+    chunk_id: str
+    score: float
+
+
+class VectorIndex(Protocol):
+    """Finds chunks by meaning and by words. It can always be rebuilt from the state store."""
+
+    async def upsert(self, chunks: Sequence[IndexedChunk]) -> None:
+        """Store or overwrite; durable when it returns."""
+        ...
+
+    async def count(self, file_id: str) -> int:
+        """How many chunks of that file are stored."""
+        ...
+
+    async def delete_file(self, file_id: str) -> None:
+        """Remove all chunks of a file; it is no error if there are none."""
+        ...
+
+    async def delete_document(self, doc_id: str) -> None:
+        """Remove all chunks of a document; it is no error if there are none."""
+        ...
+
+    async def search(self, query: VectorQuery) -> list[Hit]:
+        """At most `query.limit` hits, best first."""
+        ...
+
+    async def chunk_counts(self) -> Mapping[str, int]:
+        """For every document id that has vectors, how many; for `check`."""
+        ...
+
+    async def clear(self) -> None:
+        """Remove everything and take up the present embedding dimensions; for `reindex`."""
+        ...
+
+    async def check(self) -> None:
+        """Return if a search would be answered now; raise `Unavailable` otherwise."""
+        ...
+
+    async def close(self) -> None:
+        """Release the folder or the connection."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file with its documents (in order), as a client sees it in lists."""
+
+    file: File
+    documents: tuple[DocumentInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkHit:
+    """A chunk hydrated from the state store, with its document."""
+
+    chunk: Chunk
+    document: DocumentInfo
+
+
+class StateStore(Protocol):
+    """The source of truth: files, documents with their text, chunks, and the index's fingerprint.
+
+    A file is `pending` from `begin_file` until `commit_file`, then `ready`, and `deleting` from
+    `begin_delete` until it is gone. Only ready files and documents are ever returned. What takes
+    a tenant sees that tenant alone.
+    """
+
+    async def begin_file(self, file: File) -> None:
+        """Note, durably, that an ingestion has begun."""
+        ...
+
+    async def commit_file(
+        self,
+        file: File,
+        *,
+        documents: Sequence[Document],
+        chunks: Iterable[Chunk],
+        replaces: bool = False,
+    ) -> StoredFile:
+        """Store everything and flip the file to ready in one transaction.
+
+        If a ready file of that name has the same bytes and `replaces` is false, nothing is
+        stored, the pending file flips to deleting, and the one that is there is returned.
+        With `replaces`, every other ready file of that name flips to deleting.
+        """
+        ...
+
+    async def find_file(self, tenant: str, *, name: str, sha256: str) -> StoredFile | None:
+        """The ready file of that name with those bytes."""
+        ...
+
+    async def hidden(self, tenant: str) -> frozenset[str]:
+        """Ids of pending and deleting files and of deleting documents."""
+        ...
+
+    async def list_documents(
+        self, tenant: str, *, limit: int | None = None, after: str | None = None
+    ) -> list[DocumentInfo]:
+        """Documents of ready files, oldest file first, then in file order.
+
+        `after` is a document id: the page starts behind it. Raises `NotFound` if it is unknown.
+        """
+        ...
+
+    async def document(self, tenant: str, doc_id: str) -> Document:
+        """Raises `NotFound`."""
+        ...
+
+    async def chunks(self, tenant: str, chunk_ids: Sequence[str]) -> dict[str, ChunkHit]:
+        """The chunks of ready files among `chunk_ids`, by id; others are absent."""
+        ...
+
+    async def neighbours(
+        self, tenant: str, chunk: Chunk, *, reach: int
+    ) -> tuple[tuple[Chunk, ...], tuple[Chunk, ...]]:
+        """Up to `reach` chunks before and after in the same document, in reading order."""
+        ...
+
+    async def begin_delete(self, tenant: str, item_id: str) -> Deletion:
+        """Hide a file (by its id) or a document (by its id), durably.
+
+        A file whose last document goes, goes itself. Raises `NotFound`.
+        """
+        ...
+
+    async def forget(self, deletion: Deletion) -> None:
+        """Remove the rows of what `begin_delete` or an abandoned ingestion left hidden."""
+        ...
+
+    async def abandoned(self) -> list[Deletion]:
+        """What pending and deleting rows of all tenants must still be removed; for the sweeper."""
+        ...
+
+    def chunks_for_reindex(self) -> AsyncGenerator[list[IndexableChunk]]:
+        """All chunks of ready files of all tenants, in batches, file by file."""
+        ...
+
+    async def chunk_totals(self) -> Mapping[str, int]:
+        """For every document id of a ready file, how many chunks; for `check`."""
+        ...
+
+    async def embedding_fingerprint(self) -> str | None:
+        """What the index was made with, or None where there is no index yet."""
+        ...
+
+    async def set_embedding_fingerprint(self, fingerprint: str) -> None:
+        """Record what the index is made with."""
+        ...
+
+    async def check(self) -> None:
+        """Return if the store answers now; raise `Unavailable` otherwise."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections and the folder."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What is to be removed from the index and then from the store: one file, or one document
+    of a file that stays (`doc_id` set).
+    """
+
+    file_id: str
+    doc_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexableChunk:
+    """A stored chunk with what the index needs to know of its file and document."""
+
+    chunk: Chunk
+    tenant: str
+    file_id: str
+    metadata: Metadata

@@ -1,0 +1,211 @@
+"""The operator's choices: settings.yaml, profiles over it, environment variables over both.
+
+Read once by `wiring`; nothing else looks at the environment. Unknown keys are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from privategpt.domain.errors import InvalidSettings
+
+PREFIX = "PRIVATEGPT_"
+DEFAULT_FOLDER = Path(__file__).parent.parent
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """A group of keys; whatever is not one of them is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServerSettings(Section):
+    """Where the server listens and what it accepts."""
+
+    host: str = "127.0.0.1"
+    port: Port = 8001
+    data_dir: Path = Path("local_data")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    max_upload_bytes: Count = 100_000_000
+    max_body_bytes: Count = 20_000_000
+    shutdown_grace_s: Seconds = 10.0
+    heartbeat_s: Seconds = 15.0
+    dialect: Literal["auto", "openai", "privategpt"] = "auto"
+
+
+class LlmSettings(Section):
+    """Which language model writes the answers."""
+
+    mode: Literal["embedded", "openai", "llamaindex"] = "embedded"
+    model: str | None = None
+    model_path: Path | None = None
+    context_tokens: Annotated[int, Field(ge=512)] | None = None
+    slots: Count = 2
+    threads: Count | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    llamaindex_class: str | None = None
+    llamaindex_args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    first_byte_timeout_s: Seconds = 120.0
+    between_bytes_timeout_s: Seconds = 60.0
+    connect_timeout_s: Seconds = 5.0
+
+
+class EmbeddingSettings(Section):
+    """Which model turns text into vectors."""
+
+    mode: Literal["embedded", "openai", "llamaindex"] = "embedded"
+    model: str | None = None
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    batch_size: Count = 32
+    threads: Count | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    dimensions: Count | None = None
+    max_tokens: Count | None = None
+    llamaindex_class: str | None = None
+    llamaindex_args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    timeout_s: Seconds = 60.0
+
+
+class VectorSettings(Section):
+    """Where vectors are kept."""
+
+    mode: Literal["embedded", "server"] = "embedded"
+    url: str | None = None
+    api_key: SecretStr | None = None
+    collection: str = "privategpt"
+    prefer_grpc: bool = True
+    timeout_s: Seconds = 10.0
+
+
+class StateSettings(Section):
+    """Where files, documents and their text are kept."""
+
+    url: SecretStr | None = None
+
+
+class RetrievalSettings(Section):
+    """How context is found for an answer."""
+
+    candidates: Annotated[int, Field(ge=1, le=1000)] = 100
+    context_chunks: Annotated[int, Field(ge=1, le=50)] = 8
+    max_context_tokens: Count | None = None
+
+
+class IngestionSettings(Section):
+    """How files become chunks."""
+
+    workers: Count = 1
+    parse_timeout_s: Seconds = 120.0
+    parse_memory_bytes: Count = 1_500_000_000
+    max_pages: Count = 10_000
+
+
+class Settings(Section):
+    """Every key of settings.yaml."""
+
+    server: ServerSettings = ServerSettings()
+    llm: LlmSettings = LlmSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    vectors: VectorSettings = VectorSettings()
+    state: StateSettings = StateSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    ingestion: IngestionSettings = IngestionSettings()
+
+
+def load_settings(
+    environ: Mapping[str, str] | None = None, *, folder: Path = DEFAULT_FOLDER
+) -> Settings:
+    """Read settings.yaml in `folder`, the profiles of PRIVATEGPT_PROFILES over it (from
+    PRIVATEGPT_SETTINGS_FOLDER, else from `folder`), and PRIVATEGPT_SECTION__KEY over both.
+
+    Raises `InvalidSettings`, naming the key and the nearest one that exists.
+    """
+    environ = os.environ if environ is None else environ
+    tree = _read_yaml(folder / "settings.yaml", required=False)
+    profile_folder = Path(environ.get(f"{PREFIX}SETTINGS_FOLDER", str(folder)))
+    for profile in environ.get(f"{PREFIX}PROFILES", "").split(","):
+        if profile.strip():
+            path = profile_folder / f"settings-{profile.strip()}.yaml"
+            tree = _merge(tree, _read_yaml(path, required=True))
+    for keys, value in _environment_overrides(environ):
+        tree = _merge(tree, _nest(keys, value))
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise InvalidSettings(_explain(error)) from error
+
+
+def _read_yaml(path: Path, *, required: bool) -> dict[str, Any]:
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        if required:
+            raise InvalidSettings(f"Settings file {path.name!r} does not exist") from error
+        return {}
+    except yaml.YAMLError as error:
+        raise InvalidSettings(f"Settings file {path.name!r} is not YAML: {error}") from error
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise InvalidSettings(f"Settings file {path.name!r} must be a mapping of sections")
+    return cast("dict[str, Any]", loaded)
+
+
+def _environment_overrides(environ: Mapping[str, str]) -> Iterator[tuple[list[str], Any]]:
+    if data_dir := environ.get(f"{PREFIX}DATA_DIR"):
+        yield ["server", "data_dir"], data_dir
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and "__" in name:
+            keys = name.removeprefix(PREFIX).lower().split("__")
+            yield keys, yaml.safe_load(environ[name])
+
+
+def _nest(keys: list[str], value: Any) -> dict[str, Any]:
+    for key in reversed(keys):
+        value = {key: value}
+    return cast("dict[str, Any]", value)
+
+
+def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = _merge(cast("dict[str, Any]", old), cast("dict[str, Any]", value))
+        else:
+            merged[key] = value
+    return merged
+
+
+def _explain(error: ValidationError) -> str:
+    lines: list[str] = []
+    for problem in error.errors(include_input=False, include_url=False):
+        location = [str(part) for part in problem["loc"]]
+        name = ".".join(location)
+        if problem["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(name, list(_all_keys(Settings)), n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            lines.append(f"Unknown setting {name!r}{hint}")
+        else:
+            lines.append(f"Setting {name!r}: {problem['msg']}")
+    return "\n".join(lines)
+
+
+def _all_keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        yield prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _all_keys(field.annotation, f"{prefix}{name}.")
