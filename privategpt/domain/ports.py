@@ -307,8 +307,11 @@ class StateStore(Protocol):
         """Remove the rows of what `begin_delete` or an abandoned ingestion left hidden."""
         ...
 
-    async def abandoned(self) -> list[Deletion]:
-        """What pending and deleting rows of all tenants must still be removed; for the sweeper."""
+    async def abandoned(self, *, pending: bool) -> list[Deletion]:
+        """What deleting rows of all tenants must still be removed; for the sweeper.
+
+        With `pending`, pending files too: only at start, when no ingestion can be running.
+        """
         ...
 
     def chunks_for_reindex(self) -> AsyncGenerator[list[IndexableChunk]]:

@@ -1,0 +1,266 @@
+"""Files in, documents out: parse, split, embed, index, and only then show.
+
+The ingestion transaction: a pending row, then vectors, then their count, then one flip to ready.
+Whatever stops in between leaves a pending or deleting row, which `sweep` removes at start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from privategpt.chunking.identity import document_id
+from privategpt.chunking.splitter import split
+from privategpt.domain.documents import (
+    Chunk,
+    Document,
+    DocumentInfo,
+    File,
+    Metadata,
+    ParsedFile,
+    Scalar,
+)
+from privategpt.domain.errors import EngineFailed, InvalidRequest, Unavailable
+from privategpt.domain.ports import (
+    Deletion,
+    EmbeddingModel,
+    IndexedChunk,
+    Parser,
+    StateStore,
+    StoredFile,
+    Upload,
+    VectorIndex,
+)
+
+RESERVED_METADATA = frozenset(
+    {"file_id", "file_name", "file_type", "file_size", "content_hash", "ingested_at", "page_label"}
+)
+"""Keys of `doc_metadata` that this server writes; a client may not send them."""
+
+EMBEDDING_BATCH = 256
+"""Chunks per embedding call: large enough that sorting by length pays, small enough to bound
+memory and to let questions in between."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """A file to ingest. `metadata` is the client's and wins over what the file says of itself."""
+
+    upload: Upload
+    tenant: str
+    metadata: Metadata = field(default_factory=dict[str, Scalar | None])
+    replaces: bool = False
+
+
+class Ingestion:
+    """Ingests, lists and deletes files, one tenant at a time."""
+
+    def __init__(
+        self,
+        *,
+        parser: Parser,
+        embedding: EmbeddingModel,
+        index: VectorIndex,
+        state: StateStore,
+        now: Callable[[], datetime],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._parser = parser
+        self._embedding = embedding
+        self._index = index
+        self._state = state
+        self._now = now
+        self._new_id = new_id
+        self._in_flight: dict[tuple[str, str, str], asyncio.Lock] = {}
+
+    async def ingest(self, request: IngestRequest) -> StoredFile:
+        """Ingest one file and return it with its documents, searchable from now on.
+
+        The same bytes under the same name are ingested once: the second time returns the first
+        unless `replaces`. Raises `UnreadableFile`, `UnsupportedFileType`, `Unavailable`, and
+        `InvalidRequest` for metadata keys of `RESERVED_METADATA`.
+        """
+        _refuse_reserved(request.metadata)
+        upload = request.upload
+        sha256, size_bytes = await asyncio.to_thread(_fingerprint, upload.path)
+        key = (request.tenant, upload.name, sha256)
+        lock = self._in_flight.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:
+                if not request.replaces:
+                    known = await self._state.find_file(
+                        request.tenant, name=upload.name, sha256=sha256
+                    )
+                    if known is not None:
+                        return known
+                file = File(
+                    file_id=self._new_id(),
+                    tenant=request.tenant,
+                    name=upload.name,
+                    sha256=sha256,
+                    size_bytes=size_bytes,
+                    media_type=upload.media_type or "application/octet-stream",
+                    created_at=self._now(),
+                )
+                return await self._ingest_new(file, request)
+        finally:
+            if not lock.locked():
+                self._in_flight.pop(key, None)
+
+    async def _ingest_new(self, file: File, request: IngestRequest) -> StoredFile:
+        parsed = await self._parser.parse(request.upload)
+        file = replace(file, media_type=parsed.media_type)
+        documents = _documents(file, parsed, request.metadata)
+        chunks = await asyncio.to_thread(self._split, documents)
+        await self._state.begin_file(file)
+        kept = False
+        try:
+            await self._index_chunks(file, documents, chunks)
+            stored = await self._state.commit_file(
+                file, documents=documents, chunks=chunks, replaces=request.replaces
+            )
+            kept = stored.file.file_id == file.file_id
+        finally:
+            if not kept:
+                await asyncio.shield(self._remove([Deletion(file.file_id)]))
+        if request.replaces:
+            await self._remove(await self._state.abandoned(pending=False))
+        _log.info(
+            "ingested file %s: %d documents, %d chunks",
+            stored.file.file_id,
+            len(documents),
+            len(chunks),
+        )
+        return stored
+
+    def _split(self, documents: Sequence[Document]) -> list[Chunk]:
+        tokenizer = self._embedding.tokenizer
+        return [
+            chunk
+            for document in documents
+            for chunk in split(
+                document.text,
+                doc_id=document.doc_id,
+                headings=document.headings,
+                tokenizer=tokenizer,
+            )
+        ]
+
+    async def _index_chunks(
+        self, file: File, documents: Sequence[Document], chunks: Sequence[Chunk]
+    ) -> None:
+        metadata = {document.doc_id: document.metadata for document in documents}
+        for start in range(0, len(chunks), EMBEDDING_BATCH):
+            batch = chunks[start : start + EMBEDDING_BATCH]
+            embedded = await self._embedding.embed_passages([chunk.text for chunk in batch])
+            await self._index.upsert(
+                [
+                    IndexedChunk(
+                        chunk=chunk,
+                        tenant=file.tenant,
+                        file_id=file.file_id,
+                        vector=vector,
+                        metadata=metadata[chunk.doc_id],
+                    )
+                    for chunk, vector in zip(batch, embedded.vectors, strict=True)
+                ]
+            )
+        stored = await self._index.count(file.file_id)
+        if stored != len(chunks):
+            raise EngineFailed(
+                f"The vector index holds {stored} of the {len(chunks)} chunks of this file"
+            )
+
+    async def list_documents(
+        self, tenant: str, *, limit: int | None = None, after: str | None = None
+    ) -> list[DocumentInfo]:
+        """Documents in order of ingestion; `after` is the last document id of the page before.
+
+        Raises `NotFound` for an unknown `after`.
+        """
+        return await self._state.list_documents(tenant, limit=limit, after=after)
+
+    async def document(self, tenant: str, doc_id: str) -> Document:
+        """One document with its text. Raises `NotFound`."""
+        return await self._state.document(tenant, doc_id)
+
+    async def delete(self, tenant: str, item_id: str) -> None:
+        """Delete a document by its id, or a file with all its documents by the file's.
+
+        It is hidden, durably, before anything is removed. Raises `NotFound`.
+        """
+        await self._remove([await self._state.begin_delete(tenant, item_id)])
+
+    async def sweep(self) -> int:
+        """Remove what an earlier process left half done; the number of files and documents.
+
+        Only at start: a pending file of a running ingestion would be removed too.
+        """
+        left = await self._state.abandoned(pending=True)
+        await self._remove(left)
+        return len(left)
+
+    async def _remove(self, deletions: Sequence[Deletion]) -> None:
+        """Remove what is hidden; what cannot be removed now stays hidden, for `sweep`."""
+        for deletion in deletions:
+            try:
+                if deletion.doc_id is None:
+                    await self._index.delete_file(deletion.file_id)
+                else:
+                    await self._index.delete_document(deletion.doc_id)
+                await self._state.forget(deletion)
+            except Unavailable as error:
+                _log.warning(
+                    "file %s stays hidden until the next start: %s",
+                    deletion.file_id,
+                    error.message,
+                )
+
+
+def _fingerprint(path: Path) -> tuple[str, int]:
+    with path.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    return digest, path.stat().st_size
+
+
+def _refuse_reserved(metadata: Metadata) -> None:
+    reserved = sorted(RESERVED_METADATA.intersection(metadata))
+    if reserved:
+        raise InvalidRequest(
+            f"Metadata keys {reserved!r} are written by this server; choose other names",
+            param="metadata",
+        )
+
+
+def _documents(file: File, parsed: ParsedFile, metadata: Metadata) -> list[Document]:
+    facts: Metadata = {
+        "file_id": file.file_id,
+        "file_name": file.name,
+        "file_type": file.media_type,
+        "file_size": file.size_bytes,
+        "content_hash": f"sha256:{file.sha256}",
+        "ingested_at": file.created_at.isoformat(),
+    }
+    documents: list[Document] = []
+    for position, part in enumerate(parsed.documents):
+        own = {**parsed.metadata, **part.metadata, **metadata, **facts}
+        if part.page_label is not None:
+            own["page_label"] = part.page_label
+        documents.append(
+            Document(
+                doc_id=document_id(file.file_id, position),
+                file_id=file.file_id,
+                position=position,
+                text=part.text,
+                headings=part.headings,
+                metadata={key: value for key, value in own.items() if value is not None},
+            )
+        )
+    return documents
