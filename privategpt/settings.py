@@ -100,8 +100,7 @@ class RetrievalSettings(Section):
     """How context is found for an answer."""
 
     candidates: Annotated[int, Field(ge=1, le=1000)] = 100
-    context_chunks: Annotated[int, Field(ge=1, le=50)] = 8
-    max_context_tokens: Count | None = None
+    context_chunks: Annotated[int, Field(ge=1, le=50)] = 6
 
 
 class IngestionSettings(Section):

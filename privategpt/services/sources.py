@@ -1,0 +1,66 @@
+"""From retrieved chunks to numbered sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from privategpt.domain.answers import Source
+from privategpt.domain.documents import Chunk, DocumentInfo, RetrievedChunk
+from privategpt.domain.ports import StateStore
+
+
+async def number_sources(
+    retrieved: Sequence[RetrievedChunk], *, tenant: str, state: StateStore
+) -> tuple[Source, ...]:
+    """Number what was retrieved, best first, from 1; adjacent chunks of a document become one.
+
+    A merged source stands where its best chunk stood.
+    """
+    sources: list[Source] = []
+    taken: set[str] = set()
+    for hit in retrieved:
+        if hit.chunk.chunk_id in taken:
+            continue
+        run = _run_around(hit.chunk, retrieved)
+        taken.update(chunk.chunk_id for chunk in run)
+        source = _source(hit.document, run, number=len(sources) + 1)
+        if len(run) > 1:
+            document = await state.document(tenant, hit.document.doc_id)
+            source = replace(source, text=document.text[source.start : source.end])
+        sources.append(source)
+    return tuple(sources)
+
+
+def title_of(document: DocumentInfo) -> str:
+    """The title that a person would recognise: the document's own, else the file's name."""
+    return str(document.metadata.get("title") or document.metadata.get("file_name") or "Untitled")
+
+
+def _run_around(chunk: Chunk, retrieved: Sequence[RetrievedChunk]) -> list[Chunk]:
+    """The longest run of adjacent retrieved chunks that `chunk` is part of, in reading order."""
+    same = sorted(
+        (hit.chunk for hit in retrieved if hit.chunk.doc_id == chunk.doc_id),
+        key=lambda other: other.position,
+    )
+    at = same.index(chunk)
+    first = last = at
+    gaps = [after.position - before.position for before, after in pairwise(same)]
+    while first > 0 and gaps[first - 1] == 1:
+        first -= 1
+    while last < len(same) - 1 and gaps[last] == 1:
+        last += 1
+    return same[first : last + 1]
+
+
+def _source(document: DocumentInfo, run: Sequence[Chunk], *, number: int) -> Source:
+    return Source(
+        number=number,
+        title=title_of(document),
+        text=run[0].text,
+        document=document,
+        start=run[0].start,
+        end=run[-1].end,
+        heading_path=run[0].heading_path,
+    )
