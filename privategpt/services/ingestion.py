@@ -34,6 +34,7 @@ from privategpt.domain.ports import (
     StateStore,
     StoredFile,
     Upload,
+    Vector,
     VectorIndex,
 )
 
@@ -157,19 +158,24 @@ class Ingestion:
         self, file: File, documents: Sequence[Document], chunks: Sequence[Chunk]
     ) -> None:
         metadata = {document.doc_id: document.metadata for document in documents}
+        vectors: dict[str, Vector] = {}
         for start in range(0, len(chunks), EMBEDDING_BATCH):
             batch = chunks[start : start + EMBEDDING_BATCH]
-            embedded = await self._embedding.embed_passages([chunk.text for chunk in batch])
+            # A page that a file repeats (a form, a legal notice) is embedded once.
+            new = list(dict.fromkeys(c.text for c in batch if c.text not in vectors))
+            if new:
+                embedded = await self._embedding.embed_passages(new)
+                vectors.update(zip(new, embedded.vectors, strict=True))
             await self._index.upsert(
                 [
                     IndexedChunk(
                         chunk=chunk,
                         tenant=file.tenant,
                         file_id=file.file_id,
-                        vector=vector,
+                        vector=vectors[chunk.text],
                         metadata=metadata[chunk.doc_id],
                     )
-                    for chunk, vector in zip(batch, embedded.vectors, strict=True)
+                    for chunk in batch
                 ]
             )
         stored = await self._index.count(file.file_id)

@@ -1,0 +1,93 @@
+"""Every real file of ../shared/files through a running server, as its README says."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+CORPUS = Path(
+    os.environ.get("PRIVATEGPT_CORPUS")
+    or Path(__file__).resolve().parents[3] / "shared" / "files"
+)
+DROPPED = re.compile("[\u00ad\u0301\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row of MANIFEST.tsv."""
+
+    name: str
+    outcome: str
+    must_contain: tuple[str, ...]
+
+
+def _cases() -> list[Case]:
+    if not CORPUS.is_dir():
+        return []
+    with (CORPUS / "MANIFEST.tsv").open(encoding="utf-8", newline="") as opened:
+        rows = list(csv.DictReader(opened, delimiter="\t"))
+    return [
+        Case(
+            name=row["file"],
+            outcome=row["outcome"],
+            must_contain=tuple(filter(None, (row["must_contain"] or "").split(" || "))),
+        )
+        for row in rows
+        if row["outcome"] != "truth"
+    ]
+
+
+def _folded(text: str) -> str:
+    return DROPPED.sub("", unicodedata.normalize("NFKC", text)).casefold()
+
+
+def test_the_corpus_is_there_in_ci() -> None:
+    if os.environ.get("CI"):
+        assert _cases(), "the corpus folder is missing"
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("case", _cases(), ids=lambda case: case.name)
+def test_a_real_file_has_its_outcome(client: httpx.Client, case: Case) -> None:
+    with (CORPUS / case.name).open("rb") as opened:
+        answer = client.post("/v1/ingest", files={"file": (case.name, opened)})
+    assert answer.status_code < 500, answer.text
+    if answer.status_code == 200:
+        _check_accepted(client, case, answer)
+    else:
+        _check_refused(client, case, answer)
+
+
+def _check_accepted(client: httpx.Client, case: Case, answer: httpx.Response) -> None:
+    documents = answer.json()["data"]
+    try:
+        assert case.outcome in ("ok", "ok|reject"), f"accepted, but {case.outcome} was expected"
+        assert documents, "accepted without a document"
+        texts = [
+            client.get(f"/v1/documents/{document['doc_id']}").json()["text"]
+            for document in documents
+        ]
+        whole = _folded("".join(texts))
+        assert [phrase for phrase in case.must_contain if _folded(phrase) not in whole] == []
+    finally:
+        file_id = documents[0]["doc_metadata"]["file_id"]
+        assert client.delete(f"/v1/ingest/{file_id}").status_code == 200
+
+
+def _check_refused(client: httpx.Client, case: Case, answer: httpx.Response) -> None:
+    message = answer.json()["error"]["message"]
+    assert case.outcome != "ok", f"refused: {message}"
+    reason = {
+        "reject:encrypted": "password",
+        "reject:empty": "empty",
+        "no_text": "OCR",
+    }.get(case.outcome, "")
+    assert reason.casefold() in message.casefold()
+    assert client.get("/v1/ingest/list").json()["data"] == []
