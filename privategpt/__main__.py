@@ -1,0 +1,178 @@
+"""The `privategpt` command: serve, ingest, check, reindex, optimize, models."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from privategpt.domain.errors import PrivateGptError
+from privategpt.settings import Settings, load_settings
+
+cli = typer.Typer(
+    name="privategpt",
+    help="Ask questions of your own documents through an OpenAI-compatible API.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+T = TypeVar("T")
+
+_out = Console(highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder for everything that is stored.")
+]
+
+
+def main() -> None:
+    """Run the command line; what the product refuses is one clear message and exit code 1."""
+    try:
+        cli()
+    except PrivateGptError as error:
+        _err.print(error.message, style="red", markup=False)
+        sys.exit(1)
+
+
+@cli.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Serve the API until it is told to stop."""
+    from privategpt.serving import serve as run_server
+
+    settings = _settings(host=host, port=port, data_dir=data_dir)
+    _run(run_server(settings, announce=lambda line: print(line, flush=True)))
+
+
+@cli.command()
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders.", exists=True)],
+    data_dir: DataDir = None,
+) -> None:
+    """Ingest files, and folders with all that is in them; what fails is reported at the end."""
+    from privategpt.services.batch import BatchResult, files_below, ingest_files
+    from privategpt.wiring import open_library
+
+    async def run(settings: Settings) -> BatchResult:
+        found = files_below(paths)
+        async with open_library(settings) as library:
+            with _progress("files") as progress:
+                task = progress.add_task("Ingesting", total=len(found))
+                return await ingest_files(
+                    found,
+                    ingestion=library.ingestion,
+                    tenant=library.tenant,
+                    progress=lambda name: progress.update(task, advance=1, description=name[-40:]),
+                )
+
+    result = _run(run(_settings(data_dir=data_dir)))
+    for name, reason in result.failures:
+        _out.print(f"not ingested: {name}: {reason}", markup=False)
+    _out.print(
+        f"{result.ingested} ingested, {result.already_there} already there, "
+        f"{len(result.failures)} failed"
+    )
+    if result.failures:
+        raise typer.Exit(1)
+
+
+@cli.command()
+def check(data_dir: DataDir = None) -> None:
+    """Prove that every document has all its vectors, and every vector its document."""
+    from privategpt.services.maintenance import Violation, violations
+    from privategpt.wiring import open_library
+
+    async def run(settings: Settings) -> list[Violation]:
+        async with open_library(settings) as library:
+            return await violations(state=library.state, index=library.index)
+
+    found = _run(run(_settings(data_dir=data_dir)))
+    for violation in found:
+        _out.print(f"{violation.invariant} {violation.item_id}: {violation.message}", markup=False)
+    _out.print(
+        "sound" if not found else f"{len(found)} violations; `privategpt reindex` mends them"
+    )
+    if found:
+        raise typer.Exit(1)
+
+
+@cli.command()
+def reindex(data_dir: DataDir = None) -> None:
+    """Rebuild the vector index from the stored text, with the configured embedding model."""
+    from privategpt.services import maintenance
+    from privategpt.wiring import open_library
+
+    async def run(settings: Settings) -> int:
+        async with open_library(settings, any_index=True) as library:
+            totals = await library.state.chunk_totals()
+            with _progress("chunks") as progress:
+                task = progress.add_task("Reindexing", total=sum(totals.values()))
+                return await maintenance.reindex(
+                    state=library.state,
+                    index=library.index,
+                    embedding=library.embedding,
+                    progress=lambda count: progress.advance(task, count),
+                )
+
+    _out.print(f"{_run(run(_settings(data_dir=data_dir)))} chunks indexed")
+
+
+@cli.command()
+def optimize(data_dir: DataDir = None) -> None:
+    """Compact the embedded vector index and build its graph, while no server runs."""
+    from privategpt.wiring import optimize_index
+
+    settings = _settings(data_dir=data_dir)
+    with _out.status("Optimizing the vector index"):
+        changed = _run(optimize_index(settings))
+    _out.print("optimized" if changed else "nothing to do")
+
+
+@cli.command()
+def models(
+    verify: Annotated[bool, typer.Option(help="Check the bundled files' checksums.")] = False,
+) -> None:
+    """Show which models are configured and which are on disk."""
+    from privategpt.wiring import describe_models
+
+    for line in describe_models(_settings(), verify=verify):
+        _out.print(line, markup=False)
+
+
+def _settings(
+    *, host: str | None = None, port: int | None = None, data_dir: Path | None = None
+) -> Settings:
+    """The operator's settings with the command line's options over them."""
+    settings = load_settings()
+    chosen: dict[str, Any] = {"host": host, "port": port, "data_dir": data_dir}
+    given = {key: value for key, value in chosen.items() if value is not None}
+    return settings.model_copy(update={"server": settings.server.model_copy(update=given)})
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def _progress(unit: str) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+        console=_err,
+    )
+
+
+if __name__ == "__main__":
+    main()
