@@ -1,0 +1,182 @@
+"""The embedded vector index: Qdrant Edge in this process, driven from worker threads.
+
+The engine releases the GIL in queries, upserts and deletes, so a thread per call keeps the event
+loop free; see `shard` for what else is known of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar, TypeVarTuple, cast
+
+import qdrant_edge as qe
+from anyio import CapacityLimiter, to_thread
+
+from privategpt.backends.vectors.points import (
+    CHUNK_ID,
+    DENSE,
+    DOC_ID,
+    FILE_ID,
+    TENANT,
+    WORDS,
+    AnyOf,
+    Conditions,
+    conditions,
+    payload,
+    point_id,
+)
+from privategpt.backends.vectors.shard import ShardFolder, open_shard
+from privategpt.backends.vectors.words import WordEncoder
+from privategpt.domain.ports import Hit, IndexedChunk, VectorQuery
+
+READERS = 4
+"""Searches at the same time; more would only share the same cores and delay each other."""
+
+UPSERT_BATCH = 256
+"""Points per engine call, which bounds one record of its WAL."""
+
+_Result = TypeVar("_Result")
+_Arguments = TypeVarTuple("_Arguments")
+
+
+class EdgeIndex:
+    """A `VectorIndex` in a folder of this machine."""
+
+    def __init__(self, *, shard: ShardFolder, words: WordEncoder, candidates: int) -> None:
+        self._shard = shard
+        self._words = words
+        self._candidates = candidates
+        self._readers = CapacityLimiter(READERS)
+        self._writers = CapacityLimiter(1)
+
+    async def upsert(self, chunks: Sequence[IndexedChunk]) -> None:
+        """Store or overwrite; flushed to disk when it returns."""
+        if chunks:
+            await self._write(self._upsert_now, tuple(chunks))
+
+    async def count(self, file_id: str) -> int:
+        """How many chunks of that file are stored."""
+        return await self._read(self._shard.count, _where(FILE_ID, file_id))
+
+    async def delete_file(self, file_id: str) -> None:
+        """Remove all chunks of a file; it is no error if there are none."""
+        await self._delete(_where(FILE_ID, file_id))
+
+    async def delete_document(self, doc_id: str) -> None:
+        """Remove all chunks of a document; it is no error if there are none."""
+        await self._delete(_where(DOC_ID, doc_id))
+
+    async def search(self, query: VectorQuery) -> list[Hit]:
+        """At most `query.limit` hits, best first."""
+        if query.filter.allows_nothing:
+            return []
+        return await self._read(self._search_now, query)
+
+    async def chunk_counts(self) -> Mapping[str, int]:
+        """For every document id that has vectors, how many."""
+        return await self._read(self._shard.count_by, DOC_ID)
+
+    async def clear(self) -> None:
+        """Remove everything. A search meanwhile raises `EngineUnavailable`."""
+        await self._write(self._shard.clear)
+
+    async def check(self) -> None:
+        """Return if the shard is open and answers; raise `Unavailable` otherwise."""
+        await self._read(self._shard.check)
+
+    async def close(self) -> None:
+        """Flush and release the folder, after the writes that have begun."""
+        await self._write(self._shard.close)
+
+    def _upsert_now(self, chunks: Sequence[IndexedChunk]) -> None:
+        points = [_point(chunk, self._words) for chunk in chunks]
+        self._shard.write(
+            [
+                qe.UpdateOperation.upsert_points(points[start : start + UPSERT_BATCH])
+                for start in range(0, len(points), UPSERT_BATCH)
+            ]
+        )
+
+    def _search_now(self, query: VectorQuery) -> list[Hit]:
+        found = self._shard.query(_request(query, self._words, candidates=self._candidates))
+        return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in found]
+
+    async def _delete(self, where: qe.Filter) -> None:
+        await self._write(self._shard.write, [qe.UpdateOperation.delete_points_by_filter(where)])
+
+    async def _read(
+        self, call: Callable[[*_Arguments], _Result], *arguments: *_Arguments
+    ) -> _Result:
+        return await to_thread.run_sync(call, *arguments, limiter=self._readers)
+
+    async def _write(self, call: Callable[[*_Arguments], None], *arguments: *_Arguments) -> None:
+        await to_thread.run_sync(call, *arguments, limiter=self._writers)
+
+
+async def open_edge_index(
+    path: Path, *, dimensions: int, candidates: int, replace: bool = False
+) -> EdgeIndex:
+    """Open the index in the folder `path`, or make one there.
+
+    `candidates` chunks by meaning and as many by words are fused per search. `replace` drops what
+    the folder held, of whatever model: for `reindex`. Raises `FolderInUse`,
+    `EmbeddingModelChanged`, and `EngineFailed` where the files are damaged.
+    """
+
+    def open_now() -> ShardFolder:
+        return open_shard(path, dimensions=dimensions, replace=replace)
+
+    shard = await to_thread.run_sync(open_now)
+    return EdgeIndex(shard=shard, words=WordEncoder(), candidates=candidates)
+
+
+def _point(chunk: IndexedChunk, words: WordEncoder) -> qe.Point:
+    vectors: dict[str, qe.NamedVector] = {DENSE: chunk.vector.tolist()}
+    weights = words.passage(chunk.chunk.text)
+    if weights is not None:
+        vectors[WORDS] = weights
+    return qe.Point(id=point_id(chunk.chunk.chunk_id), vector=vectors, payload=payload(chunk))
+
+
+def _request(query: VectorQuery, words: WordEncoder, *, candidates: int) -> qe.QueryRequest:
+    """Both legs fused by the distribution of their scores.
+
+    The corpus of the inverse document frequency is the tenant's own: no tenant's ranking tells
+    anything of another's documents.
+    """
+    allowed = _filter(conditions(query))
+    depth = max(candidates, query.limit)
+    nearest = qe.Query.Nearest(query.vector.tolist(), using=DENSE)
+    legs = [qe.Prefetch(limit=depth, query=nearest, filter=allowed)]
+    weights = words.query(query.text)
+    if weights is not None:
+        corpus = qe.IdfParams(corpus=_where(TENANT, query.tenant))
+        matching = qe.Query.Nearest(weights, using=WORDS)
+        params = qe.SearchParams(idf=corpus)
+        legs.append(qe.Prefetch(limit=depth, query=matching, filter=allowed, params=params))
+    # The engine's stubs do not know that a variant of `Fusion` is a `Fusion`.
+    fusion = cast("qe.Fusion", qe.Fusion.Dbsf())
+    return qe.QueryRequest(
+        limit=query.limit, query=fusion, prefetches=legs, with_payload=[CHUNK_ID]
+    )
+
+
+def _filter(wanted: Conditions) -> qe.Filter:
+    must: list[qe.ConditionType] = [
+        _condition(group[0])
+        if len(group) == 1
+        else qe.Filter(should=[_condition(one) for one in group])
+        for group in wanted.must
+    ]
+    return qe.Filter(must=must, must_not=[_condition(one) for one in wanted.must_not])
+
+
+def _where(key: str, value: str) -> qe.Filter:
+    return qe.Filter(must=[_condition(AnyOf(key, (value,)))])
+
+
+def _condition(one: AnyOf) -> qe.FieldCondition:
+    single = len(one.values) == 1
+    match = qe.MatchValue(one.values[0]) if single else qe.MatchAny(list(one.values))
+    return qe.FieldCondition(key=one.key, match=match)

@@ -1,0 +1,243 @@
+"""A folder with one Qdrant Edge shard in it, and every call to the engine; all of it blocks.
+
+What is known of the engine (qdrant-edge-py 0.9), each measured here:
+
+- `update` appends to a memory-mapped WAL: it survives `kill -9`, but only `flush` calls fsync.
+  So a write here is an update and a flush, and what was acknowledged survives a power cut too.
+- The WAL is cut off by whole 32 MB segments and so stays near 100 MB on disk.
+- A deleted point is never found again, but its vectors stay on disk and in the memory map until
+  `optimize` (vacuum from 20 % deleted on): with 384 dimensions about 2.3 kB a point.
+- `optimize` holds the GIL for its whole run (12 s at 40,000 points), so it never runs in the
+  serving process: `optimize_folder` wants a folder that no process has open.
+- The engine raises bare `Exception`s and tells causes apart in their text only.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import qdrant_edge as qe
+
+from privategpt.backends.vectors.points import DENSE, INDEXED_KEYS, TENANT, WORDS
+from privategpt.backends.vectors.words import WORDS_LAYOUT
+from privategpt.domain.errors import (
+    EmbeddingModelChanged,
+    EngineFailed,
+    EngineUnavailable,
+    FolderInUse,
+)
+
+LAYOUT_FILE = "layout.json"
+"""Our own note of what the shard was made for; the engine's files are its own affair."""
+
+_REBUILD = "`privategpt reindex` rebuilds it from the stored documents"
+
+
+class ShardFolder:
+    """An open shard; safe to call from many threads, with one writer at a time."""
+
+    def __init__(self, shard: qe.EdgeShard, path: Path, dimensions: int) -> None:
+        self._shard: qe.EdgeShard | None = shard
+        self._path = path
+        self._dimensions = dimensions
+        self._writing = threading.Lock()
+
+    def query(self, request: qe.QueryRequest) -> list[qe.ScoredPoint]:
+        """Points that answer, best first."""
+        shard = self._open_shard()
+        with _engine_errors():
+            return shard.query(request)
+
+    def count(self, where: qe.Filter) -> int:
+        """How many points match, exactly."""
+        shard = self._open_shard()
+        with _engine_errors():
+            return shard.count(qe.CountRequest(exact=True, filter=where))
+
+    def count_by(self, key: str) -> dict[str, int]:
+        """For every value of an indexed payload key, how many points have it, exactly."""
+        shard = self._open_shard()
+        with _engine_errors():
+            limit = max(shard.info().points_count, 1)
+            found = shard.facet(qe.FacetRequest(key=key, limit=limit, exact=True))
+            return {str(hit.value): hit.count for hit in found.hits}
+
+    def write(self, operations: Sequence[qe.UpdateOperation]) -> None:
+        """Apply the operations in order; they are on disk when this returns."""
+        with self._writing:
+            shard = self._open_shard()
+            with _engine_errors():
+                for operation in operations:
+                    shard.update(operation)
+                shard.flush()
+
+    def clear(self) -> None:
+        """Replace the shard by an empty one. A search meanwhile raises `EngineUnavailable`."""
+        with self._writing:
+            shard, self._shard = self._shard, None
+            if shard is not None:
+                with _engine_errors():
+                    shard.close()
+            _replace_folder(self._path, self._dimensions)
+            self._shard = _load(self._path)
+
+    def check(self) -> None:
+        """Return if the engine answers."""
+        shard = self._open_shard()
+        with _engine_errors():
+            shard.info()
+
+    def close(self) -> None:
+        """Flush and release the folder; closing twice is no error."""
+        with self._writing:
+            shard, self._shard = self._shard, None
+            if shard is not None:
+                with _engine_errors():
+                    shard.flush()
+                    shard.close()
+
+    def _open_shard(self) -> qe.EdgeShard:
+        shard = self._shard
+        if shard is None:
+            raise EngineUnavailable("The vector index is closed or being rebuilt")
+        return shard
+
+
+def open_shard(path: Path, *, dimensions: int, replace: bool = False) -> ShardFolder:
+    """Open the shard in the folder `path`, or make one there.
+
+    `replace` drops what the folder held. Raises `FolderInUse`, `EmbeddingModelChanged` where the
+    shard has other dimensions or word weights, `EngineFailed` where its files are damaged.
+    """
+    _remove_leftovers(path)
+    if not _has_content(path):
+        _replace_folder(path, dimensions)
+    elif replace:
+        _refuse_if_in_use(path)
+        _replace_folder(path, dimensions)
+    else:
+        _refuse_other_layout(path, dimensions)
+    return ShardFolder(_load(path), path, dimensions)
+
+
+def optimize_folder(path: Path) -> bool:
+    """Build the search graph and drop deleted points; True if there was anything to do.
+
+    For the command line: blocks every thread of the process while it runs. Raises `FolderInUse`
+    where a server has the folder open.
+    """
+    if not _has_content(path):
+        return False
+    shard = _load(path)
+    with _engine_errors():
+        optimized = shard.optimize()
+        shard.flush()
+        shard.close()
+    return optimized
+
+
+def _load(path: Path) -> qe.EdgeShard:
+    try:
+        return qe.EdgeShard.load(str(path))
+    except Exception as error:
+        _raise_unless_vendor(error)
+        # The engine locks its WAL and has no error class for it; the lock dies with its process.
+        if "WouldBlock" in str(error):
+            raise FolderInUse(
+                f"Another process has the vector index {path.name!r} open; stop it first"
+            ) from error
+        raise EngineFailed(f"The vector index cannot be read; {_REBUILD}") from error
+
+
+def _replace_folder(path: Path, dimensions: int) -> None:
+    """Put an empty shard at `path`, whole or not at all: it is made beside it and renamed."""
+    fresh, old = _leftovers(path)
+    try:
+        _remove_leftovers(path)
+        fresh.mkdir(parents=True, mode=0o700)
+        _create(fresh, dimensions)
+        if path.exists():
+            path.rename(old)
+        fresh.rename(path)
+        _remove_leftovers(path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise EngineFailed(f"The vector index cannot be written: {reason}") from error
+
+
+def _create(path: Path, dimensions: int) -> None:
+    config = qe.EdgeConfig(
+        vectors={DENSE: qe.EdgeVectorParams(size=dimensions, distance=qe.Distance.Cosine)},
+        sparse_vectors={WORDS: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
+        wal_enabled=True,
+    )
+    with _engine_errors():
+        shard = qe.EdgeShard.create(str(path), config)
+        for key in INDEXED_KEYS:
+            schema = qe.KeywordIndexParams(is_tenant=key == TENANT)
+            shard.update(qe.UpdateOperation.create_field_index(key, schema))
+        shard.flush()
+        shard.close()
+    (path / LAYOUT_FILE).write_text(json.dumps(_layout(dimensions)), encoding="utf-8")
+
+
+def _layout(dimensions: int) -> dict[str, Any]:
+    return {"dimensions": dimensions, "words": WORDS_LAYOUT}
+
+
+def _refuse_other_layout(path: Path, dimensions: int) -> None:
+    try:
+        found = json.loads((path / LAYOUT_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EngineFailed(f"The vector index cannot be read; {_REBUILD}") from error
+    wanted = _layout(dimensions)
+    if found != wanted:
+        raise EmbeddingModelChanged(
+            f"The vector index was made for {found!r}, the configured embedding model needs "
+            f"{wanted!r}; {_REBUILD}"
+        )
+
+
+def _refuse_if_in_use(path: Path) -> None:
+    try:
+        shard = _load(path)
+    except EngineFailed:
+        return  # damaged files are what a rebuild is for
+    with _engine_errors():
+        shard.close()
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_dir() and any(path.iterdir())
+
+
+def _leftovers(path: Path) -> tuple[Path, Path]:
+    return path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.old")
+
+
+def _remove_leftovers(path: Path) -> None:
+    for leftover in _leftovers(path):
+        if leftover.exists():
+            shutil.rmtree(leftover)
+
+
+@contextmanager
+def _engine_errors() -> Generator[None]:
+    try:
+        yield
+    except Exception as error:
+        _raise_unless_vendor(error)
+        raise EngineFailed("The vector index failed; see the log for its reason") from error
+
+
+def _raise_unless_vendor(error: Exception) -> None:
+    """Let everything but the engine's own exceptions through: they are of no class but
+    `Exception` itself, which no other code in this process raises."""
+    if type(error) is not Exception:
+        raise error
