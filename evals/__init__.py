@@ -1,0 +1,1 @@
+"""Measured quality: retrieval, support, answers. Not part of the unit gate."""
