@@ -1,0 +1,332 @@
+"""The vector index of an installation that outgrew one machine: a Qdrant server or cluster.
+
+Points, filters, word weights and fusion are those of the embedded index, so both rank alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import grpc
+import httpx
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.conversions.common_types import PointId
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from qdrant_edge import SparseVector
+
+from privategpt.backends.vectors.points import (
+    CHUNK_ID,
+    DENSE,
+    DOC_ID,
+    FILE_ID,
+    INDEXED_KEYS,
+    TENANT,
+    WORDS,
+    AnyOf,
+    Conditions,
+    conditions,
+    payload,
+    point_id,
+)
+from privategpt.backends.vectors.words import WordEncoder
+from privategpt.domain.errors import (
+    EmbeddingModelChanged,
+    EngineFailed,
+    EngineTimedOut,
+    EngineUnavailable,
+    Unavailable,
+)
+from privategpt.domain.ports import Hit, IndexedChunk, VectorQuery
+
+UPSERT_BATCH = 256
+"""Points per request: about 1 MB at 384 dimensions, far below any server's limit."""
+
+SCROLL_BATCH = 10_000
+
+
+class ServerIndex:
+    """A `VectorIndex` in one collection of a Qdrant server. `timeout_s` bounds every request."""
+
+    def __init__(
+        self,
+        *,
+        client: AsyncQdrantClient,
+        words: WordEncoder,
+        collection: str,
+        dimensions: int,
+        candidates: int,
+        timeout_s: float,
+    ) -> None:
+        self._client = client
+        self._words = words
+        self._collection = collection
+        self._dimensions = dimensions
+        self._candidates = candidates
+        self._timeout_s = timeout_s
+
+    async def prepare(self, *, replace: bool = False) -> None:
+        """Make the collection if it is not there; with `replace`, make it anew.
+
+        Raises `EmbeddingModelChanged` where the one that is there has other dimensions.
+        """
+        if replace:
+            await self.clear()
+            return
+        async with _server_errors(self._timeout_s):
+            exists = await self._client.collection_exists(self._collection)
+        if not exists:
+            await self._create()
+            return
+        async with _server_errors(self._timeout_s):
+            found = await self._client.get_collection(self._collection)
+        if _dimensions(found) != self._dimensions:
+            raise EmbeddingModelChanged(
+                f"The collection {self._collection!r} was made for {_dimensions(found)} "
+                f"dimensions, the configured embedding model has {self._dimensions}; "
+                "`privategpt reindex` rebuilds it from the stored documents"
+            )
+        # Again at every start: the process may have died between the collection and its indexes.
+        await self._create_payload_indexes()
+
+    async def upsert(self, chunks: Sequence[IndexedChunk]) -> None:
+        """Store or overwrite; in the server's write-ahead log when it returns."""
+        for start in range(0, len(chunks), UPSERT_BATCH):
+            batch = chunks[start : start + UPSERT_BATCH]
+            points = await asyncio.to_thread(self._points, batch)
+            async with _server_errors(self._timeout_s):
+                await self._client.upsert(self._collection, points, wait=True)
+
+    async def count(self, file_id: str) -> int:
+        """How many chunks of that file are stored."""
+        async with _server_errors(self._timeout_s):
+            found = await self._client.count(
+                self._collection, count_filter=_where(FILE_ID, file_id), exact=True
+            )
+        return found.count
+
+    async def delete_file(self, file_id: str) -> None:
+        """Remove all chunks of a file; it is no error if there are none."""
+        await self._delete(_where(FILE_ID, file_id))
+
+    async def delete_document(self, doc_id: str) -> None:
+        """Remove all chunks of a document; it is no error if there are none."""
+        await self._delete(_where(DOC_ID, doc_id))
+
+    async def search(self, query: VectorQuery) -> list[Hit]:
+        """At most `query.limit` hits, best first."""
+        if query.filter.allows_nothing:
+            return []
+        legs = _legs(query, self._words, candidates=self._candidates)
+        async with _server_errors(self._timeout_s):
+            found = await self._client.query_points(
+                self._collection,
+                prefetch=legs,
+                query=models.FusionQuery(fusion=models.Fusion.DBSF),
+                limit=query.limit,
+                with_payload=[CHUNK_ID],
+                timeout=math.ceil(self._timeout_s),
+            )
+        return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in found.points]
+
+    async def chunk_counts(self) -> Mapping[str, int]:
+        """For every document id that has vectors, how many."""
+        counts: Counter[str] = Counter()
+        offset: PointId | None = None
+        while True:
+            async with _server_errors(self._timeout_s):
+                records, offset = await self._client.scroll(
+                    self._collection,
+                    limit=SCROLL_BATCH,
+                    offset=offset,
+                    with_payload=[DOC_ID],
+                    with_vectors=False,
+                )
+            counts.update((record.payload or {})[DOC_ID] for record in records)
+            if offset is None:
+                return counts
+
+    async def clear(self) -> None:
+        """Drop the collection and make it anew with the present dimensions."""
+        async with _server_errors(self._timeout_s):
+            await self._client.delete_collection(self._collection)
+        await self._create()
+
+    async def check(self) -> None:
+        """Return if the server answers for the collection; raise `Unavailable` otherwise."""
+        async with _server_errors(self._timeout_s):
+            exists = await self._client.collection_exists(self._collection)
+        if not exists:
+            raise EngineFailed(f"The vector collection {self._collection!r} is not there")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _create(self) -> None:
+        dense = models.VectorParams(size=self._dimensions, distance=models.Distance.COSINE)
+        words = models.SparseVectorParams(modifier=models.Modifier.IDF)
+        async with _server_errors(self._timeout_s):
+            await self._client.create_collection(
+                self._collection,
+                vectors_config={DENSE: dense},
+                sparse_vectors_config={WORDS: words},
+            )
+        await self._create_payload_indexes()
+
+    async def _create_payload_indexes(self) -> None:
+        for key in INDEXED_KEYS:
+            keyword = models.KeywordIndexParams(
+                type=models.KeywordIndexType.KEYWORD, is_tenant=key == TENANT
+            )
+            async with _server_errors(self._timeout_s):
+                await self._client.create_payload_index(self._collection, key, keyword)
+
+    def _points(self, chunks: Sequence[IndexedChunk]) -> list[models.PointStruct]:
+        return [_point(chunk, self._words) for chunk in chunks]
+
+    async def _delete(self, where: models.Filter) -> None:
+        selector = models.FilterSelector(filter=where)
+        async with _server_errors(self._timeout_s):
+            await self._client.delete(self._collection, selector, wait=True)
+
+
+async def open_server_index(
+    url: str,
+    *,
+    collection: str,
+    dimensions: int,
+    candidates: int,
+    timeout_s: float,
+    api_key: str | None = None,
+    prefer_grpc: bool = True,
+    replace: bool = False,
+) -> ServerIndex:
+    """Connect to the server at `url` and make the collection if it is not there.
+
+    `replace` drops what the collection held, of whatever model: for `reindex`. Raises
+    `Unavailable` where the server does not answer, and `EmbeddingModelChanged`.
+    """
+    client = AsyncQdrantClient(
+        url=url,
+        api_key=api_key,
+        prefer_grpc=prefer_grpc,
+        timeout=math.ceil(timeout_s),
+        check_compatibility=False,  # it would print warnings from a thread of its own
+    )
+    index = ServerIndex(
+        client=client,
+        words=WordEncoder(),
+        collection=collection,
+        dimensions=dimensions,
+        candidates=candidates,
+        timeout_s=timeout_s,
+    )
+    try:
+        await index.prepare(replace=replace)
+    except BaseException:
+        await index.close()
+        raise
+    return index
+
+
+def _dimensions(found: models.CollectionInfo) -> int | None:
+    vectors = found.config.params.vectors
+    dense = vectors.get(DENSE) if isinstance(vectors, dict) else None
+    return dense.size if dense is not None else None
+
+
+def _point(chunk: IndexedChunk, words: WordEncoder) -> models.PointStruct:
+    vectors: dict[str, models.Vector] = {DENSE: chunk.vector.tolist()}
+    weights = words.passage(chunk.chunk.text)
+    if weights is not None:
+        vectors[WORDS] = _sparse(weights)
+    return models.PointStruct(
+        id=point_id(chunk.chunk.chunk_id), vector=vectors, payload=payload(chunk)
+    )
+
+
+def _legs(query: VectorQuery, words: WordEncoder, *, candidates: int) -> list[models.Prefetch]:
+    """By meaning and by words; the latter weighs words by the tenant's own documents."""
+    allowed = _filter(conditions(query))
+    depth = max(candidates, query.limit)
+    dense = query.vector.tolist()
+    legs = [models.Prefetch(query=dense, using=DENSE, limit=depth, filter=allowed)]
+    weights = words.query(query.text)
+    if weights is not None:
+        corpus = models.IdfCorpusParams(corpus=_where(TENANT, query.tenant))
+        params = models.SearchParams(idf=corpus)
+        legs.append(
+            models.Prefetch(
+                query=_sparse(weights), using=WORDS, limit=depth, filter=allowed, params=params
+            )
+        )
+    return legs
+
+
+def _sparse(weights: SparseVector) -> models.SparseVector:
+    return models.SparseVector(indices=weights.indices, values=weights.values)
+
+
+def _filter(wanted: Conditions) -> models.Filter:
+    must: list[models.Condition] = [
+        _condition(group[0])
+        if len(group) == 1
+        else models.Filter(should=[_condition(one) for one in group])
+        for group in wanted.must
+    ]
+    return models.Filter(must=must, must_not=[_condition(one) for one in wanted.must_not])
+
+
+def _where(key: str, value: str) -> models.Filter:
+    return models.Filter(must=[_condition(AnyOf(key, (value,)))])
+
+
+def _condition(one: AnyOf) -> models.FieldCondition:
+    return models.FieldCondition(key=one.key, match=models.MatchAny(any=list(one.values)))
+
+
+@asynccontextmanager
+async def _server_errors(timeout_s: float) -> AsyncGenerator[None]:
+    """Bound what is done inside by `timeout_s`, and tell its failures in our words."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError as error:
+        raise EngineTimedOut("The vector database did not answer in time") from error
+    except ResourceExhaustedResponse as error:
+        raise EngineUnavailable(
+            "The vector database is overloaded", retry_after_s=error.retry_after_s
+        ) from error
+    except ResponseHandlingException as error:
+        raise _connection_failure(error.source) from error
+    except UnexpectedResponse as error:
+        raise _refusal(error) from error
+    except grpc.aio.AioRpcError as error:
+        raise _rpc_failure(error.code()) from error
+
+
+def _connection_failure(source: Exception) -> Unavailable:
+    if isinstance(source, httpx.TimeoutException):
+        return EngineTimedOut("The vector database did not answer in time")
+    if isinstance(source, httpx.TransportError):
+        return EngineUnavailable("The vector database cannot be reached")
+    return EngineFailed("The vector database answered with what is no answer")
+
+
+def _refusal(error: UnexpectedResponse) -> Unavailable:
+    if error.status_code in {502, 503, 504}:
+        return EngineUnavailable("The vector database is not available")
+    return EngineFailed(f"The vector database refused with status {error.status_code}")
+
+
+def _rpc_failure(code: grpc.StatusCode) -> Unavailable:
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return EngineTimedOut("The vector database did not answer in time")
+    if code is grpc.StatusCode.UNAVAILABLE:
+        return EngineUnavailable("The vector database cannot be reached")
+    return EngineFailed(f"The vector database refused with {code.name}")
