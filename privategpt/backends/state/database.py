@@ -1,0 +1,169 @@
+"""Connections: transactions to write, single statements to read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from anyio import CancelScope
+from sqlalchemy import URL, Connection, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from privategpt.backends.state.errors import translated
+from privategpt.backends.state.folder import FolderLock
+
+T = TypeVar("T")
+
+SQLITE_READERS = 4
+POSTGRES_CONNECTIONS = 5
+WAIT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+STATEMENT_TIMEOUT_S = 60.0
+
+SQLITE_PRAGMAS = (
+    "PRAGMA busy_timeout = 5000",
+    "PRAGMA journal_mode = WAL",
+    # FULL: what was acknowledged survives a power cut; NORMAL would lose the last commits.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+    # A large ingestion must not leave its write-ahead log on the disk for ever.
+    "PRAGMA journal_size_limit = 67108864",
+)
+
+
+class Database:
+    """Two engines on one database, shared by all stores that keep tables in it.
+
+    The reader's connections commit by themselves, so a read is one round trip and never holds
+    back a write; the writer's open a transaction that already holds the write lock.
+    """
+
+    def __init__(
+        self, *, writer: AsyncEngine, reader: AsyncEngine, folder_lock: FolderLock | None = None
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._folder_lock = folder_lock
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncGenerator[AsyncConnection]:
+        """A connection for statements that change nothing."""
+        with translated():
+            async with self._reader.connect() as connection:
+                yield connection
+
+    async def write(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Run `transaction` and commit it, or roll it back if it raises.
+
+        Cancelling the caller does not cut it off: once this returns or raises, it is settled
+        whether the change has been made, so that whoever cleans up can ask.
+        """
+        return await _settle(self._transact(transaction))
+
+    async def _transact(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        with translated():
+            async with self._writer.begin() as connection:
+                return await transaction(connection)
+
+    async def close(self) -> None:
+        """Close all connections and let go of the folder."""
+        await self._reader.dispose()
+        await self._writer.dispose()
+        if self._folder_lock is not None:
+            self._folder_lock.release()
+
+
+async def _settle(operation: Coroutine[Any, Any, T]) -> T:
+    task = asyncio.create_task(operation)
+    interruption: asyncio.CancelledError | None = None
+    # The scope holds anyio's cancellation back, the loop asyncio's own.
+    with CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError as error:
+                interruption = error
+    if interruption is None:
+        return task.result()
+    if not task.cancelled():
+        task.exception()  # retrieved, or asyncio would report it as lost
+    raise interruption
+
+
+def sqlite_database(file: Path, *, folder_lock: FolderLock) -> Database:
+    """SQLite: one writer, since it knows no more, and readers that never wait for it."""
+    url = URL.create("sqlite+aiosqlite", database=str(file))
+    writer = create_async_engine(
+        url,
+        # Python's driver shall leave transactions alone: `_begin_immediate` opens them.
+        connect_args={"isolation_level": None},
+        pool_size=1,
+        max_overflow=0,
+        pool_timeout=WAIT_S,
+    )
+    reader = create_async_engine(
+        url,
+        isolation_level="AUTOCOMMIT",
+        skip_autocommit_rollback=True,
+        pool_size=SQLITE_READERS,
+        max_overflow=0,
+        pool_timeout=WAIT_S,
+        pool_use_lifo=True,
+    )
+    event.listen(writer.sync_engine, "connect", _set_pragmas)
+    event.listen(writer.sync_engine, "begin", _begin_immediate)
+    event.listen(reader.sync_engine, "connect", _set_pragmas)
+    event.listen(reader.sync_engine, "connect", _refuse_writes)
+    return Database(writer=writer, reader=reader, folder_lock=folder_lock)
+
+
+def postgres_database(url: URL) -> Database:
+    """PostgreSQL through asyncpg; several processes may share it."""
+    url, connect_args = _asyncpg_dialect(url)
+    writer = create_async_engine(
+        url, connect_args=connect_args, pool_size=POSTGRES_CONNECTIONS, pool_pre_ping=True
+    )
+    reader = create_async_engine(
+        url,
+        connect_args=connect_args,
+        isolation_level="AUTOCOMMIT",
+        skip_autocommit_rollback=True,
+        pool_size=POSTGRES_CONNECTIONS,
+        pool_pre_ping=True,
+        pool_use_lifo=True,
+    )
+    return Database(writer=writer, reader=reader)
+
+
+def _asyncpg_dialect(url: URL) -> tuple[URL, dict[str, Any]]:
+    arguments: dict[str, Any] = {
+        "timeout": CONNECT_TIMEOUT_S,
+        "command_timeout": STATEMENT_TIMEOUT_S,
+    }
+    # libpq's name for it, in nearly every address a provider hands out; asyncpg calls it ssl.
+    if (ssl_mode := url.query.get("sslmode")) is not None:
+        arguments["ssl"] = ssl_mode
+    return url.difference_update_query(["sslmode"]).set(drivername="postgresql+asyncpg"), arguments
+
+
+def _set_pragmas(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    for pragma in SQLITE_PRAGMAS:
+        cursor.execute(pragma)
+    cursor.close()
+
+
+def _refuse_writes(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA query_only = ON")
+    cursor.close()
+
+
+def _begin_immediate(connection: Connection) -> None:
+    # A transaction that starts by reading could not be promoted to writing after another's commit.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

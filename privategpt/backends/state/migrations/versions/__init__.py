@@ -1,0 +1,1 @@
+"""One module per revision, named `r<number>_<what it adds>`."""

@@ -1,0 +1,198 @@
+"""The state store over SQL; `domain.ports.StateStore` says what each method promises."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from functools import partial
+
+from privategpt.backends.state import statements as sql
+from privategpt.backends.state import transactions
+from privategpt.backends.state.database import Database
+from privategpt.backends.state.errors import can_be_an_id, not_found
+from privategpt.backends.state.rows import (
+    CHUNK_COLUMNS,
+    INFO_COLUMNS,
+    read_chunk,
+    read_document,
+    read_info,
+)
+from privategpt.domain.documents import Chunk, Document, DocumentInfo, File
+from privategpt.domain.ports import ChunkHit, Deletion, IndexableChunk, StoredFile
+
+# Rows become objects on the event loop, so long lists are read in pieces.
+DOCUMENTS_AT_ONCE = 500
+CHUNKS_AT_ONCE = 512
+
+EMBEDDING_FINGERPRINT = "embedding_fingerprint"
+
+CHUNK_WIDTH = len(CHUNK_COLUMNS)
+INFO_WIDTH = len(INFO_COLUMNS)
+
+
+class SqlStateStore:
+    """A `StateStore` over SQLite or PostgreSQL."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def begin_file(self, file: File) -> None:
+        await self._database.write(partial(transactions.begin, file=file))
+
+    async def commit_file(
+        self,
+        file: File,
+        *,
+        documents: Sequence[Document],
+        chunks: Iterable[Chunk],
+        replaces: bool = False,
+    ) -> StoredFile:
+        return await self._database.write(
+            partial(
+                transactions.commit,
+                file=file,
+                documents=documents,
+                chunks=chunks,
+                replaces=replaces,
+            )
+        )
+
+    async def find_file(self, tenant: str, *, name: str, sha256: str) -> StoredFile | None:
+        if not can_be_an_id(name):
+            return None
+        async with self._database.reading() as connection:
+            return await transactions.find(connection, tenant, name=name, sha256=sha256)
+
+    async def hidden(self, tenant: str) -> frozenset[str]:
+        async with self._database.reading() as connection:
+            result = await connection.execute(sql.HIDDEN_IDS, {"tenant": tenant})
+            return frozenset(result.scalars())
+
+    async def list_documents(
+        self, tenant: str, *, limit: int | None = None, after: str | None = None
+    ) -> list[DocumentInfo]:
+        sequence, position = (0, -1) if after is None else await self._place(tenant, after)
+        found: list[DocumentInfo] = []
+        while limit is None or len(found) < limit:
+            size = DOCUMENTS_AT_ONCE if limit is None else limit - len(found)
+            place = {"sequence": sequence, "position": position, "tenant": tenant}
+            place["size"] = size = min(size, DOCUMENTS_AT_ONCE)
+            async with self._database.reading() as connection:
+                rows = (await connection.execute(sql.DOCUMENTS_BEHIND, place)).all()
+            found += [read_info(row[:INFO_WIDTH]) for row in rows]
+            if len(rows) < size:
+                break
+            sequence, position = rows[-1].sequence, rows[-1].position
+        return found
+
+    async def _place(self, tenant: str, doc_id: str) -> tuple[int, int]:
+        if not can_be_an_id(doc_id):
+            raise not_found(doc_id)
+        async with self._database.reading() as connection:
+            result = await connection.execute(
+                sql.PLACE_OF_DOCUMENT, {"tenant": tenant, "by_doc_id": doc_id}
+            )
+            row = result.first()
+        if row is None:
+            raise not_found(doc_id)
+        return row.sequence, row.position
+
+    async def document(self, tenant: str, doc_id: str) -> Document:
+        if not can_be_an_id(doc_id):
+            raise not_found(doc_id)
+        async with self._database.reading() as connection:
+            result = await connection.execute(sql.DOCUMENT, {"tenant": tenant, "by_doc_id": doc_id})
+            row = result.first()
+        if row is None:
+            raise not_found(doc_id)
+        return read_document(row)
+
+    async def chunks(self, tenant: str, chunk_ids: Sequence[str]) -> dict[str, ChunkHit]:
+        ids = [chunk_id for chunk_id in chunk_ids if can_be_an_id(chunk_id)]
+        if not ids:
+            return {}
+        async with self._database.reading() as connection:
+            result = await connection.execute(sql.CHUNKS, {"tenant": tenant, "chunk_ids": ids})
+            return {
+                row[0]: ChunkHit(
+                    chunk=read_chunk(row[:CHUNK_WIDTH]), document=read_info(row[CHUNK_WIDTH:])
+                )
+                for row in result
+            }
+
+    async def neighbours(
+        self, tenant: str, chunk: Chunk, *, reach: int
+    ) -> tuple[tuple[Chunk, ...], tuple[Chunk, ...]]:
+        if reach < 1:
+            return (), ()
+        span = {"first": chunk.position - reach, "last": chunk.position + reach}
+        async with self._database.reading() as connection:
+            result = await connection.execute(
+                sql.CHUNKS_BETWEEN, {"tenant": tenant, "by_doc_id": chunk.doc_id} | span
+            )
+            around = [read_chunk(row) for row in result]
+        return (
+            tuple(other for other in around if other.position < chunk.position),
+            tuple(other for other in around if other.position > chunk.position),
+        )
+
+    async def begin_delete(self, tenant: str, item_id: str) -> Deletion:
+        if not can_be_an_id(item_id):
+            raise not_found(item_id)
+        return await self._database.write(
+            partial(transactions.hide, tenant=tenant, item_id=item_id)
+        )
+
+    async def forget(self, deletion: Deletion) -> None:
+        await self._database.write(partial(transactions.forget, deletion=deletion))
+
+    async def abandoned(self) -> list[Deletion]:
+        async with self._database.reading() as connection:
+            file_ids = (await connection.execute(sql.ABANDONED_FILES)).scalars().all()
+            documents = (await connection.execute(sql.ABANDONED_DOCUMENTS)).all()
+        return [Deletion(file_id=file_id) for file_id in file_ids] + [
+            Deletion(file_id=row.file_id, doc_id=row.doc_id) for row in documents
+        ]
+
+    async def chunks_for_reindex(self) -> AsyncGenerator[list[IndexableChunk]]:
+        place = {"sequence": 0, "document_position": -1, "position": -1, "size": CHUNKS_AT_ONCE}
+        while True:
+            async with self._database.reading() as connection:
+                rows = (await connection.execute(sql.CHUNKS_BEHIND, place)).all()
+            if not rows:
+                return
+            yield [
+                IndexableChunk(
+                    chunk=read_chunk(row[:CHUNK_WIDTH]),
+                    tenant=row.tenant,
+                    file_id=row.file_id,
+                    metadata=row.metadata,
+                )
+                for row in rows
+            ]
+            last = rows[-1]
+            place |= {
+                "sequence": last.sequence,
+                "document_position": last.document_position,
+                "position": last.position,
+            }
+
+    async def chunk_totals(self) -> Mapping[str, int]:
+        async with self._database.reading() as connection:
+            result = await connection.execute(sql.CHUNK_TOTALS)
+            return {row[0]: row[1] for row in result}
+
+    async def embedding_fingerprint(self) -> str | None:
+        async with self._database.reading() as connection:
+            result = await connection.execute(sql.META_VALUE, {"key": EMBEDDING_FINGERPRINT})
+            return result.scalar()
+
+    async def set_embedding_fingerprint(self, fingerprint: str) -> None:
+        await self._database.write(
+            partial(transactions.set_meta, key=EMBEDDING_FINGERPRINT, value=fingerprint)
+        )
+
+    async def check(self) -> None:
+        await self.embedding_fingerprint()
+
+    async def close(self) -> None:
+        await self._database.close()
