@@ -112,6 +112,37 @@ class IngestionSettings(Section):
     max_pages: Count = 10_000
 
 
+Style = Literal["chunks", "citations", "annotations"]
+
+
+class AnswerSettings(Section):
+    """How answers show what they rest on."""
+
+    citation_style: tuple[Style, ...] = ("chunks",)
+    remove_foreign_links: bool = True
+    unknown_model: Literal["refuse", "default"] = "refuse"
+
+
+class ModelSettings(Section):
+    """A model id and what it switches on, for front ends that cannot send our fields.
+
+    `citation_style` None is that of `answers`.
+    """
+
+    id: Annotated[str, Field(min_length=1)]
+    use_context: bool = False
+    citation_style: tuple[Style, ...] | None = None
+    context_only: bool = False
+    web_search: bool = False
+    system_prompt: str | None = None
+
+
+MODELS = (
+    ModelSettings(id="private-gpt"),
+    ModelSettings(id="private-gpt-docs", use_context=True, citation_style=("annotations",)),
+)
+
+
 class Settings(Section):
     """Every key of settings.yaml."""
 
@@ -122,6 +153,8 @@ class Settings(Section):
     state: StateSettings = StateSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
     ingestion: IngestionSettings = IngestionSettings()
+    answers: AnswerSettings = AnswerSettings()
+    models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)] = MODELS
 
 
 def load_settings(

@@ -1,60 +1,17 @@
-"""A real server process on loopback, with the bundled models, for the tests of this folder."""
+"""Servers and clients that the tests of this folder share."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
 
-
-@dataclass(frozen=True, slots=True)
-class RunningServer:
-    """A server process and where it listens."""
-
-    base_url: str
-    data_dir: Path
-    process: subprocess.Popen[str]
-    banner: str
-
-
-@contextmanager
-def running_server(data_dir: Path, **environ: str) -> Iterator[RunningServer]:
-    """Start `privategpt serve` on a free port and stop it at the end, as an operator would."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "privategpt", "serve", "--port", "0", "--data-dir", str(data_dir)],
-        env={**os.environ, **environ},
-        stdout=subprocess.PIPE,
-        stderr=(data_dir.parent / f"{data_dir.name}.log").open("w"),
-        text=True,
-    ) as process:
-        try:
-            banner = _read_banner(process, data_dir)
-            url = next(word for word in banner.split() if word.startswith("http://127.0.0.1:"))
-            yield RunningServer(url, data_dir, process, banner)
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def _read_banner(process: subprocess.Popen[str], data_dir: Path) -> str:
-    assert process.stdout is not None
-    lines: list[str] = []
-    for line in process.stdout:
-        lines.append(line)
-        if "/docs" in line:
-            return "".join(lines)
-    log = (data_dir.parent / f"{data_dir.name}.log").read_text()
-    raise AssertionError(f"The server did not start:\n{''.join(lines)}\n{log}")
+from tests.e2e.server import RunningServer, running_server
 
 
 @pytest.fixture(scope="session")
@@ -69,3 +26,19 @@ def client(server: RunningServer) -> Iterator[httpx.Client]:
     """A plain HTTP client of that server."""
     with httpx.Client(base_url=server.base_url, timeout=300, trust_env=False) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder `node_modules` with the OpenAI SDK; skips where there is no npm outside CI."""
+    if shutil.which("npm") is None and not os.environ.get("CI"):
+        pytest.skip("npm is not on this machine")
+    folder = tmp_path_factory.mktemp("node")
+    subprocess.run(
+        ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "openai@7.59.0"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=170,
+    )
+    return folder / "node_modules"

@@ -13,8 +13,7 @@ import httpx
 import pytest
 
 CORPUS = Path(
-    os.environ.get("PRIVATEGPT_CORPUS")
-    or Path(__file__).resolve().parents[3] / "shared" / "files"
+    os.environ.get("PRIVATEGPT_CORPUS") or Path(__file__).resolve().parents[3] / "shared" / "files"
 )
 DROPPED = re.compile("[\u00ad\u0301\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\\s")
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from tests.e2e.conftest import RunningServer, running_server
+from tests.e2e.server import RunningServer, running_server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PLACES = ("Aalborg", "Bergen", "Cadiz", "Dublin", "Evora", "Faro", "Genoa", "Hull", "Izmir", "Jena")

@@ -1,0 +1,62 @@
+"""One server process: its socket, its parts, its last words."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from privategpt.app import create_app
+from privategpt.domain.errors import StartRefused
+from privategpt.settings import Settings
+from privategpt.wiring import open_server
+
+
+async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `announce` gets the lines that a person should see.
+
+    Raises `StartRefused` where the address is taken, the folder in use or the model changed.
+    """
+    logging.basicConfig(
+        level=settings.server.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    # Bound first: a port that is taken is told before the models are loaded.
+    with _bind(settings.server.host, settings.server.port) as bound:
+        async with open_server(settings) as parts:
+            server = uvicorn.Server(
+                uvicorn.Config(
+                    create_app(parts.services, options=parts.options),
+                    log_config=None,
+                    access_log=False,
+                    server_header=False,
+                    timeout_graceful_shutdown=int(settings.server.shutdown_grace_s),
+                )
+            )
+            bound.listen(1024)
+            for line in (*parts.description, *_addresses(bound)):
+                announce(line)
+            await server.serve(sockets=[bound])
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise StartRefused(
+            f"Cannot listen on {host} port {port}: {error.strerror}. "
+            "Choose another with --port or server.port."
+        ) from error
+    return bound
+
+
+def _addresses(bound: socket.socket) -> tuple[str, str]:
+    host, port = bound.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"  listening on   {url}", f"  documentation  {url}/docs"
