@@ -1,0 +1,135 @@
+"""What the routes are given: the use cases, the options, and who is asking."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal, Protocol, TypeAlias, cast
+
+from fastapi import Depends, Request
+
+from privategpt.api.profiles import ModelCatalog
+from privategpt.domain.answers import AnswerEvent
+from privategpt.domain.documents import Document, DocumentFilter, DocumentInfo
+from privategpt.domain.ports import Embeddings, StoredFile
+from privategpt.services.answering import AnswerRequest
+from privategpt.services.ingestion import IngestRequest
+from privategpt.services.retrieval import Retrieved
+
+Check: TypeAlias = Callable[[], Awaitable[None]]
+"""Returns if a part answers; raises `Unavailable` otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOptions:
+    """The operator's choices for the edge. Sizes in bytes, times in seconds.
+
+    A body must arrive within `read_grace_s` plus one second for every `min_read_rate` bytes.
+    `public_url` is how clients reach this server; None takes it from each request.
+    """
+
+    max_body_bytes: int = 20_000_000
+    max_upload_bytes: int = 100_000_000
+    read_grace_s: float = 30.0
+    min_read_rate: int = 16_384
+    send_timeout_s: float = 60.0
+    heartbeat_s: float = 15.0
+    shutdown_grace_s: float = 10.0
+    check_timeout_s: float = 5.0
+    dialect: Literal["auto", "openai", "privategpt"] = "auto"
+    public_url: str | None = None
+    remote_images: bool = False
+    upload_dir: Path | None = None
+    cors_origins: tuple[str, ...] = ()
+
+
+class Answers(Protocol):
+    """The use case behind both completion endpoints."""
+
+    def answer(self, request: AnswerRequest) -> AsyncGenerator[AnswerEvent]:
+        """See `services.answering.Answering.answer`."""
+        ...
+
+
+class Library(Protocol):
+    """The use case behind ingestion, listing, reading and deletion."""
+
+    async def ingest(self, request: IngestRequest) -> StoredFile:
+        """See `services.ingestion.Ingestion.ingest`."""
+        ...
+
+    async def list_documents(
+        self, tenant: str, *, limit: int | None = None, after: str | None = None
+    ) -> list[DocumentInfo]:
+        """See `services.ingestion.Ingestion.list_documents`."""
+        ...
+
+    async def document(self, tenant: str, doc_id: str) -> Document:
+        """See `services.ingestion.Ingestion.document`."""
+        ...
+
+    async def delete(self, tenant: str, item_id: str) -> None:
+        """See `services.ingestion.Ingestion.delete`."""
+        ...
+
+
+class Search(Protocol):
+    """The use case behind /v1/chunks."""
+
+    async def search(
+        self,
+        text: str,
+        *,
+        tenant: str,
+        limit: int,
+        filter: DocumentFilter,  # noqa: A002
+        neighbours: int,
+    ) -> Retrieved:
+        """See `services.retrieval.Retrieval.search`."""
+        ...
+
+
+class Embedder(Protocol):
+    """The use case behind /v1/embeddings."""
+
+    async def embed(self, texts: Sequence[str], *, dimensions: int | None = None) -> Embeddings:
+        """See `services.embeddings.EmbeddingService.embed`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The use cases, with the clock and the source of ids that replies are stamped with.
+
+    `checks` has one check for each part that readiness depends on, by the part's name.
+    """
+
+    answering: Answers
+    ingestion: Library
+    retrieval: Search
+    embeddings: Embedder
+    checks: Mapping[str, Check]
+    models: ModelCatalog
+    now: Callable[[], datetime]
+    new_id: Callable[[], str]
+
+
+def services_of(request: Request) -> Services:
+    """The use cases of the app that serves `request`."""
+    return cast(Services, request.app.state.services)
+
+
+def options_of(request: Request) -> ApiOptions:
+    """The options of the app that serves `request`."""
+    return cast(ApiOptions, request.app.state.options)
+
+
+def base_url(request: Request) -> str:
+    """Where the client reaches this server, without a slash at the end."""
+    return (options_of(request).public_url or str(request.base_url)).rstrip("/")
+
+
+ServicesDep = Annotated[Services, Depends(services_of)]
+OptionsDep = Annotated[ApiOptions, Depends(options_of)]

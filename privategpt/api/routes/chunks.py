@@ -1,0 +1,45 @@
+"""POST /v1/chunks."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from privategpt.api.auth import CallerDep
+from privategpt.api.deps import ServicesDep
+from privategpt.api.disconnect import while_connected
+from privategpt.api.encode.views import chunk_json
+from privategpt.api.jsontext import JsonResponse, JsonRoute
+from privategpt.api.wire.body import document_filter
+from privategpt.api.wire.chunks import DEFAULT_LIMIT, ChunksBody
+from privategpt.api.wire.replies import ERRORS, MODEL_ID, ChunksResponse
+
+router = APIRouter(route_class=JsonRoute, tags=["Context Chunks"])
+
+
+@router.post(
+    "/v1/chunks",
+    summary="Chunks Retrieval",
+    operation_id="chunks_retrieval_v1_chunks_post",
+    response_model=ChunksResponse,
+    responses=ERRORS,
+)
+async def chunks_retrieval(
+    body: ChunksBody, request: Request, services: ServicesDep, caller: CallerDep
+) -> JsonResponse:
+    """Find the chunks that are most relevant to a text, best first; no language model is asked.
+
+    With `prev_next_chunks` each comes with its neighbours in the document, in reading order.
+    """
+    neighbours = body.prev_next_chunks or 0
+    found = await while_connected(
+        request.receive,
+        services.retrieval.search(
+            body.text,
+            tenant=caller.tenant,
+            filter=document_filter(body.context_filter),
+            limit=body.limit or DEFAULT_LIMIT,
+            neighbours=neighbours,
+        ),
+    )
+    data = [chunk_json(chunk, neighbours=neighbours > 0) for chunk in found.chunks]
+    return JsonResponse({"object": "list", "model": MODEL_ID, "data": data})

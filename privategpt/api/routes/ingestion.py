@@ -1,0 +1,166 @@
+"""POST /v1/ingest, /v1/ingest/file, /v1/ingest/text; GET /v1/ingest/list; DELETE one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi import Path as PathField
+from fastapi.exceptions import RequestValidationError
+
+from privategpt.api.auth import Caller, CallerDep
+from privategpt.api.deps import ApiOptions, OptionsDep, Services, ServicesDep
+from privategpt.api.encode.views import document_json
+from privategpt.api.filenames import display_name
+from privategpt.api.jsontext import JsonResponse, JsonRoute
+from privategpt.api.uploads import ReceivedForm, received_form
+from privategpt.api.wire.ingestion import (
+    FORM_SCHEMA,
+    IngestTextBody,
+    form_flag,
+    form_metadata,
+)
+from privategpt.api.wire.replies import ERRORS, MODEL_ID, IngestResponse
+from privategpt.domain.documents import DocumentInfo
+from privategpt.domain.ports import StoredFile, Upload
+from privategpt.services.ingestion import IngestRequest
+
+router = APIRouter(route_class=JsonRoute, tags=["Ingestion"])
+
+MAX_LIST = 10_000
+"""Documents in one page of a list; without `limit` the list is whole, as the seed has it."""
+
+DocId = Annotated[str, PathField(max_length=512)]
+
+
+@router.post(
+    "/v1/ingest",
+    summary="Ingest",
+    operation_id="ingest_v1_ingest_post",
+    response_model=IngestResponse,
+    responses=ERRORS,
+    openapi_extra=FORM_SCHEMA,
+)
+@router.post(
+    "/v1/ingest/file",
+    summary="Ingest File",
+    operation_id="ingest_file_v1_ingest_file_post",
+    response_model=IngestResponse,
+    responses=ERRORS,
+    openapi_extra=FORM_SCHEMA,
+)
+async def ingest(
+    request: Request, services: ServicesDep, options: OptionsDep, caller: CallerDep
+) -> JsonResponse:
+    """Ingest the files of a form; each becomes one document or several (a PDF: one per page).
+
+    The reply has the documents of all files, searchable from now on. The same bytes under the
+    same name are ingested once.
+    """
+    async with received_form(request, folder=options.upload_dir) as form:
+        stored = [await services.ingestion.ingest(each) for each in _requests(form, caller.tenant)]
+    return _documents(document for file in stored for document in file.documents)
+
+
+def _requests(form: ReceivedForm, tenant: str) -> list[IngestRequest]:
+    """One request per file. All are checked before the first is ingested."""
+    files = [file for field, file in form.files if field == "file"]
+    if not files:
+        problem = {"type": "missing", "loc": ("body", "file"), "msg": "Field required"}
+        raise RequestValidationError([problem])
+    metadata = form_metadata(form.fields.get("metadata"))
+    replaces = form_flag(form.fields.get("replace"), name="replace")
+    return [
+        IngestRequest(
+            upload=Upload(
+                path=file.path,
+                name=display_name(file.name),
+                media_type=file.media_type,
+                password=form.fields.get("password") or None,
+            ),
+            tenant=tenant,
+            metadata=metadata,
+            replaces=replaces,
+        )
+        for file in files
+    ]
+
+
+@router.post(
+    "/v1/ingest/text",
+    summary="Ingest Text",
+    operation_id="ingest_text_v1_ingest_text_post",
+    response_model=IngestResponse,
+    responses=ERRORS,
+)
+async def ingest_text(
+    body: IngestTextBody, services: ServicesDep, options: OptionsDep, caller: CallerDep
+) -> JsonResponse:
+    """Ingest a text under a name."""
+    stored = await _ingest_text(body, services=services, options=options, caller=caller)
+    return _documents(stored.documents)
+
+
+async def _ingest_text(
+    body: IngestTextBody, *, services: Services, options: ApiOptions, caller: Caller
+) -> StoredFile:
+    name = display_name(body.file_name)
+    with TemporaryDirectory(
+        dir=options.upload_dir, prefix="text-", ignore_cleanup_errors=True
+    ) as folder:
+        path = Path(folder) / "text"
+        await asyncio.to_thread(path.write_text, body.text, encoding="utf-8", newline="")
+        return await services.ingestion.ingest(
+            IngestRequest(
+                upload=Upload(path=path, name=name, media_type="text/plain; charset=utf-8"),
+                tenant=caller.tenant,
+                metadata=body.metadata or {},
+                replaces=body.replace is True,
+            )
+        )
+
+
+@router.get(
+    "/v1/ingest/list",
+    summary="List Ingested",
+    operation_id="list_ingested_v1_ingest_list_get",
+    response_model=IngestResponse,
+    responses=ERRORS,
+)
+async def list_ingested(
+    services: ServicesDep,
+    caller: CallerDep,
+    limit: Annotated[int | None, Query(ge=1, le=MAX_LIST)] = None,
+    after: Annotated[str | None, Query(max_length=512)] = None,
+) -> JsonResponse:
+    """List documents in order of ingestion: all, or `limit` of them behind the document `after`."""
+    found = await services.ingestion.list_documents(
+        caller.tenant, limit=None if limit is None else limit + 1, after=after
+    )
+    return _documents(found[:limit], has_more=limit is not None and len(found) > limit)
+
+
+@router.delete(
+    "/v1/ingest/{doc_id}",
+    summary="Delete Ingested",
+    operation_id="delete_ingested_v1_ingest__doc_id__delete",
+    responses=ERRORS,
+)
+async def delete_ingested(doc_id: DocId, services: ServicesDep, caller: CallerDep) -> JsonResponse:
+    """Delete a document by its id, or a file with all its documents by the file's."""
+    await services.ingestion.delete(caller.tenant, doc_id)
+    return JsonResponse(None)
+
+
+def _documents(documents: Iterable[DocumentInfo], *, has_more: bool = False) -> JsonResponse:
+    body: dict[str, Any] = {
+        "object": "list",
+        "model": MODEL_ID,
+        "data": [document_json(document) for document in documents],
+        "has_more": has_more,
+    }
+    return JsonResponse(body)

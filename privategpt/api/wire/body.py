@@ -1,0 +1,72 @@
+"""What every request body has in common, and the pieces that several of them share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from privategpt.api.profiles import CitationStyle
+from privategpt.domain.documents import EVERYTHING, DocumentFilter, Scalar
+
+
+class Body(BaseModel):
+    """Strict in type, deaf to unknown fields; `null` means that a field is absent."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+MetadataKey = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class ContextFilter(Body):
+    """Which documents may be used: ids of documents or files (none where the list is empty),
+    and metadata that must be equal.
+    """
+
+    docs_ids: list[str] | None = Field(
+        default=None, examples=[["c202d5e6-7b69-4869-81cc-dd574ee8ee11"]]
+    )
+    metadata: dict[MetadataKey, Scalar] | None = None
+
+
+def document_filter(body: ContextFilter | None) -> DocumentFilter:
+    """The domain's filter; everything where there is none."""
+    if body is None:
+        return EVERYTHING
+    ids = None if body.docs_ids is None else frozenset(body.docs_ids)
+    return DocumentFilter(ids=ids, metadata=dict(body.metadata or {}))
+
+
+StyleName: TypeAlias = Literal["chunks", "citations", "annotations"]
+
+
+class ContextOptions(Body):
+    """How an answer uses the library, on both completion endpoints; beyond OpenAI's fields."""
+
+    use_context: bool | None = Field(
+        default=None, description="Answer from the ingested documents. Default: false."
+    )
+    context_filter: ContextFilter | None = None
+    include_sources: bool | None = Field(
+        default=None, description="Send the chunks that were used. Default: true."
+    )
+    citation_style: StyleName | list[StyleName] | None = Field(
+        default=None, description="In which shapes the answer shows what it rests on."
+    )
+    context_only: bool | None = Field(
+        default=None, description="Answer from the documents or say that they do not tell."
+    )
+    web_search: bool | None = Field(
+        default=None, description="Search the web for the last user message first."
+    )
+    system_prompt: str | None = None
+
+
+def styles(body: ContextOptions) -> frozenset[CitationStyle] | None:
+    """The styles that were asked for; None where the model's own apply."""
+    named = body.citation_style
+    if named is None:
+        return None
+    names = [named] if isinstance(named, str) else named
+    return frozenset(CitationStyle(name) for name in names)

@@ -1,0 +1,62 @@
+"""POST /v1/completions: OpenAI's legacy body and PrivateGPT's in one."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from privategpt.api.profiles import ModelProfile
+from privategpt.api.wire.answering import Answerable, answerable
+from privategpt.api.wire.generation import GenerationBody, sampling
+from privategpt.domain.conversation import Message, Role
+from privategpt.domain.errors import InvalidRequest, UnsupportedParameter
+
+MAX_CHOICES = 128
+"""Prompts times `n`: what one request may have written."""
+
+
+class CompletionsBody(GenerationBody):
+    """A text to answer. `best_of` and `user` are ignored."""
+
+    prompt: str | list[str] | list[int] | list[list[int]]
+    logprobs: int | None = Field(default=None, ge=0, le=5)
+    echo: bool | None = None
+    suffix: str | None = None
+
+
+def completion_requests(
+    body: CompletionsBody, *, profile: ModelProfile, tenant: str
+) -> list[Answerable]:
+    """One request to the use case for each prompt, in order.
+
+    Raises `InvalidRequest` and `UnsupportedParameter`.
+    """
+    if body.suffix:
+        raise UnsupportedParameter("This server does not insert text", param="suffix")
+    prompts = _prompts(body)
+    if len(prompts) * (body.n or 1) > MAX_CHOICES:
+        raise InvalidRequest(f"At most {MAX_CHOICES} completions per request", param="prompt")
+    return [
+        answerable(
+            body,
+            profile=profile,
+            tenant=tenant,
+            messages=(Message(role=Role.USER, text=prompt),),
+            sampling=sampling(body, max_tokens=body.max_tokens, top_logprobs=body.logprobs),
+        )
+        for prompt in prompts
+    ]
+
+
+def echoed(body: CompletionsBody) -> list[str]:
+    """What each prompt's text begins with: the prompt, where `echo` asks for it."""
+    return [prompt if body.echo else "" for prompt in _prompts(body)]
+
+
+def _prompts(body: CompletionsBody) -> list[str]:
+    prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+    texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+    if len(texts) < len(prompts):
+        raise InvalidRequest("The prompt must be text; token ids cannot be read", param="prompt")
+    if not texts:
+        raise InvalidRequest("There is no prompt", param="prompt")
+    return texts

@@ -1,0 +1,75 @@
+"""Assembles the application: routes, error handlers, bounds; everything else is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeAlias
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from privategpt.api import errors
+from privategpt.api.bounds import BodyBounds
+from privategpt.api.deps import ApiOptions, Services
+from privategpt.api.request_ids import RequestIds
+from privategpt.api.routes import (
+    chat,
+    chunks,
+    completions,
+    documents,
+    embeddings,
+    health,
+    ingestion,
+    models,
+)
+
+Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+DESCRIPTION = (
+    "Answers questions from your documents, with sources. OpenAI's API, extended: see the fields "
+    "of the completion endpoints."
+)
+
+
+DEFAULT_OPTIONS = ApiOptions()
+
+
+@asynccontextmanager
+async def _no_lifespan(_: FastAPI) -> AsyncGenerator[None]:
+    yield
+
+
+def create_app(
+    services: Services,
+    *,
+    options: ApiOptions = DEFAULT_OPTIONS,
+    lifespan: Lifespan = _no_lifespan,
+    version: str = "0.1.0",
+) -> FastAPI:
+    """The ASGI application over `services`; `lifespan` opens and closes what is behind them."""
+    app = FastAPI(
+        title="PrivateGPT",
+        description=DESCRIPTION,
+        version=version,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        # A body without a Content-Type is read as JSON, as curl users expect.
+        strict_content_type=False,
+    )
+    app.state.services = services
+    app.state.options = options
+    for family in (chat, completions, chunks, ingestion, documents, embeddings, models, health):
+        app.include_router(family.router)
+    errors.install(app)
+    app.add_middleware(BodyBounds, options=options)
+    if options.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=options.cors_origins,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["x-request-id", "retry-after"],
+        )
+    app.add_middleware(RequestIds, new_id=services.new_id)
+    return app
