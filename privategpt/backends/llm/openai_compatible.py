@@ -1,0 +1,332 @@
+"""Any OpenAI-compatible server as a `LanguageModel`: vLLM, Ollama, llama.cpp, OpenAI.
+
+Chunks are read as plain JSON rather than through the client's models: engines leave out and add
+what they like, and building a model per token costs more than the token's way over the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+
+from privategpt.backends.llm import engine_facts
+from privategpt.backends.llm.engine_facts import EngineFacts
+from privategpt.backends.llm.token_estimate import estimate_messages, estimate_text
+from privategpt.backends.llm.tool_calls import ToolCallReader
+from privategpt.backends.llm.wire_chunks import ChunkReader
+from privategpt.backends.llm.wire_errors import VENDOR_ERRORS, translate
+from privategpt.backends.llm.wire_requests import WireObject, chat_body, wire_messages
+from privategpt.domain.answers import GenerationEvent, GenerationFinished, Usage
+from privategpt.domain.conversation import GenerationRequest, Message
+from privategpt.domain.errors import (
+    EngineFailed,
+    EngineUnavailable,
+    PrivateGptError,
+    Unavailable,
+    UnsupportedParameter,
+)
+
+logger = logging.getLogger(__name__)
+
+FALLBACK_CONTEXT_TOKENS = 8192
+"""The window where neither the operator nor the server tells one."""
+AFTER_FINISH_S = 5.0
+"""How long the usage may be late once the reply is complete; then we count it ourselves."""
+CONTROL_TIMEOUT_S = 15.0
+"""For the small calls: models, props, tokenize."""
+RETRY_DELAY_S = 0.1
+"""Before the one repetition of a call whose connection failed before anything came back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds until the connection stands, until the first chunk, and from chunk to chunk.
+
+    Comments that keep a connection alive are not chunks: an engine that sends nothing else for
+    that long has not moved on.
+    """
+
+    connect_s: float = 5.0
+    first_byte_s: float = 120.0
+    between_bytes_s: float = 60.0
+
+
+class OpenAICompatibleModel:
+    """A `LanguageModel` behind an OpenAI-compatible server.
+
+    `base_url` ends in /v1, as in OpenAI's clients. What is not configured (`model`,
+    `context_tokens`) is learnt from the server on the first call, or by `learn`.
+    `default_max_tokens` bounds replies for which the caller set no bound.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        model: str | None = None,
+        api_key: str | None = None,
+        context_tokens: int | None = None,
+        default_max_tokens: int | None = None,
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
+    ) -> None:
+        self._root = base_url.rstrip("/").removesuffix("/v1")
+        self._model = model
+        self._context_tokens = context_tokens
+        self._default_max_tokens = default_max_tokens
+        self._timeouts = timeouts
+        self._facts: EngineFacts | None = None
+        self._client = _client(base_url, api_key=api_key, timeouts=timeouts)
+
+    @property
+    def name(self) -> str:
+        """The configured model, else the one that the server serves."""
+        return self._model or (self._facts and self._facts.model) or "default"
+
+    @property
+    def context_tokens(self) -> int:
+        """The configured window, else the server's, else `FALLBACK_CONTEXT_TOKENS`."""
+        learnt = self._facts.context_tokens if self._facts else None
+        return self._context_tokens or learnt or FALLBACK_CONTEXT_TOKENS
+
+    async def learn(self) -> EngineFacts:
+        """Ask the server, once, what it serves; raises `Unavailable` if it cannot say."""
+        if self._facts is None:
+            self._facts = await engine_facts.learn_facts(self._call, model=self._model)
+        return self._facts
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[GenerationEvent]:
+        """See `LanguageModel.generate`."""
+        facts = await self.learn()
+        _refuse_unsupported(request, facts)
+        tool_calls = ToolCallReader(single=request.tooling.parallel_tool_calls is False)
+        reader = ChunkReader(top_logprobs=request.sampling.top_logprobs, tool_calls=tool_calls)
+        body = chat_body(
+            request,
+            model=request.model or self.name,
+            default_max_tokens=self._default_max_tokens,
+        )
+        deadline = asyncio.get_running_loop().time() + self._timeouts.first_byte_s
+        async with self._opened(body, asked_model=request.model, deadline=deadline) as chunks:
+            while (chunk := await self._next(chunks, reader, deadline=deadline)) is not None:
+                for event in reader.read(chunk):
+                    yield event
+        _require_complete(reader)
+        usage = await self._usage(reader, request)
+        yield GenerationFinished(reader.reason, usage, reader.system_fingerprint)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        """By the server's own tokenizer if it has an endpoint for it, else an estimate that
+        leans high (see `token_estimate`).
+        """
+        facts = await self.learn()
+        wire = wire_messages(messages)
+        counted = await engine_facts.count_prompt(
+            self._call, facts, messages=wire, model=self.name
+        )
+        return estimate_messages(messages) if counted is None else counted
+
+    async def check(self) -> None:
+        """Return if the server answers GET /models; see `LanguageModel.check`."""
+        try:
+            await self._call("models")
+        except Unavailable:
+            raise
+        except PrivateGptError:
+            return  # it has no such endpoint, but it answers
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    @contextlib.asynccontextmanager
+    async def _opened(
+        self, body: WireObject, *, asked_model: str | None, deadline: float
+    ) -> AsyncIterator[openai.AsyncStream[object]]:
+        stream = await self._open(body, asked_model=asked_model, deadline=deadline)
+        try:
+            yield stream
+        finally:
+            # Where the reply is not read to its end this drops the connection, which is how
+            # an engine learns that it can stop.
+            await stream.close()
+
+    async def _open(
+        self, body: WireObject, *, asked_model: str | None, deadline: float
+    ) -> openai.AsyncStream[object]:
+        async def post() -> openai.AsyncStream[object]:
+            return await self._client.post(
+                "/chat/completions",
+                cast_to=object,
+                body=body,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
+
+        try:
+            async with asyncio.timeout_at(deadline):
+                try:
+                    return await post()
+                except openai.APITimeoutError:
+                    raise
+                except openai.APIConnectionError:
+                    await asyncio.sleep(RETRY_DELAY_S)
+                    return await post()
+        except VENDOR_ERRORS as error:
+            raise self._translate(error, asked_model) from error
+
+    async def _next(
+        self, chunks: openai.AsyncStream[object], reader: ChunkReader, *, deadline: float
+    ) -> object | None:
+        """The next chunk, or None at the end; `deadline` is the first chunk's, by loop time."""
+        if reader.chunks:
+            limit_s = self._timeouts.between_bytes_s
+            limit_s = min(limit_s, AFTER_FINISH_S) if reader.finished else limit_s
+            deadline = asyncio.get_running_loop().time() + limit_s
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await anext(chunks, None)
+        except VENDOR_ERRORS as error:
+            if reader.finished:
+                return None  # the reply is whole; only its usage is missing
+            translated = self._translate(error, None)
+            if reader.chunks and isinstance(translated, EngineUnavailable):
+                raise _broke_off() from error
+            raise translated from error
+
+    async def _usage(self, reader: ChunkReader, request: GenerationRequest) -> Usage:
+        """The engine's count; what it left out is counted here, never reported as zero."""
+        usage = reader.usage
+        written = reader.written
+        prompt, completion = usage.prompt_tokens, usage.completion_tokens
+        if not prompt:
+            prompt = await self._count_or_estimate(request.messages)
+        if not completion and written:
+            completion = await self._count_written(written)
+        return Usage(
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cached_tokens=usage.cached_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+        )
+
+    async def _count_or_estimate(self, messages: Sequence[Message]) -> int:
+        try:
+            return await self.count_tokens(messages)
+        except Unavailable:  # the answer is there; a count must not undo it
+            return estimate_messages(messages)
+
+    async def _count_written(self, text: str) -> int:
+        counted = None
+        with contextlib.suppress(Unavailable):
+            counted = await engine_facts.count_text(
+                self._call, await self.learn(), text=text, model=self.name
+            )
+        return estimate_text(text) if counted is None else counted
+
+    async def _call(self, path: str, body: Mapping[str, Any] | None = None) -> object:
+        """One small call; see `engine_facts.Caller`."""
+        url = self._root + path if path.startswith("/") else f"/{path}"
+        try:
+            async with asyncio.timeout(CONTROL_TIMEOUT_S):
+                if body is None:
+                    return await self._client.get(url, cast_to=object)
+                return await self._client.post(url, cast_to=object, body=body)
+        except VENDOR_ERRORS as error:
+            raise translate(error) from error
+
+    def _translate(
+        self, error: openai.OpenAIError | httpx2.HTTPError | TimeoutError | ValueError,
+        asked_model: str | None,
+    ) -> PrivateGptError:
+        translated = translate(error, asked_model=asked_model)
+        if isinstance(translated, Unavailable):
+            logger.warning("%s (%s)", translated.message, type(error).__name__)
+        return translated
+
+
+async def connect_openai_compatible(
+    *,
+    base_url: str,
+    model: str | None = None,
+    api_key: str | None = None,
+    context_tokens: int | None = None,
+    timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
+) -> OpenAICompatibleModel:
+    """A model that knows its server, if that is up.
+
+    A server that is down does not keep ours from starting: it is asked again at the first call.
+    """
+    connected = OpenAICompatibleModel(
+        base_url=base_url,
+        model=model,
+        api_key=api_key,
+        context_tokens=context_tokens,
+        timeouts=timeouts,
+    )
+    try:
+        await connected.learn()
+    except Unavailable as error:
+        logger.warning("The language model is not there yet: %s", error.message)
+    return connected
+
+
+def _client(base_url: str, *, api_key: str | None, timeouts: Timeouts) -> openai.AsyncOpenAI:
+    # A proxy from the environment is for the world outside: to loopback it would carry the
+    # prompt off this machine. Redirects are not followed: they would carry our key elsewhere.
+    http_client = httpx2.AsyncClient(
+        trust_env=not _is_loopback(base_url),
+        follow_redirects=False,
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+    )
+    client = openai.AsyncOpenAI(
+        base_url=base_url,
+        api_key=api_key or "none",  # the client insists on one; servers without keys ignore it
+        max_retries=0,
+        http_client=http_client,
+        timeout=httpx2.Timeout(
+            max(timeouts.first_byte_s, timeouts.between_bytes_s), connect=timeouts.connect_s
+        ),
+    )
+    # The client would take these from the environment, which only settings may read.
+    client.organization = None
+    client.project = None
+    return client
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _refuse_unsupported(request: GenerationRequest, facts: EngineFacts) -> None:
+    # llama.cpp drops tools without a word where the model's chat template has no place for them.
+    wanted = request.tooling.tools and request.tooling.tool_choice != "none"
+    if wanted and facts.supports_tools is False:
+        raise UnsupportedParameter(
+            f"The model {facts.model!r} cannot call tools: its chat template has none",
+            param="tools",
+        )
+
+
+def _require_complete(reader: ChunkReader) -> None:
+    if reader.finished:
+        return
+    if reader.chunks:
+        raise _broke_off()
+    raise EngineFailed("The language model server answered, but not with a stream of chunks")
+
+
+def _broke_off() -> EngineUnavailable:
+    return EngineUnavailable("The language model broke off in the middle of its answer")
