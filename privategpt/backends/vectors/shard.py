@@ -66,7 +66,8 @@ class ShardFolder:
         with _engine_errors():
             limit = max(shard.info().points_count, 1)
             found = shard.facet(qe.FacetRequest(key=key, limit=limit, exact=True))
-            return {str(hit.value): hit.count for hit in found.hits}
+            # A value that only deleted points had is still listed, with a count of 0.
+            return {str(hit.value): hit.count for hit in found.hits if hit.count}
 
     def write(self, operations: Sequence[qe.UpdateOperation]) -> None:
         """Apply the operations in order; they are on disk when this returns."""

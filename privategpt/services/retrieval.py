@@ -1,0 +1,179 @@
+"""Finds the stored chunks that answer a question.
+
+The index proposes, the state store disposes: hits are read back from the store, which knows what
+is ready at that moment, so a deleted text is never returned, whatever the index still holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privategpt.domain.documents import EVERYTHING, DocumentFilter, RetrievedChunk
+from privategpt.domain.errors import ContextLengthExceeded, InvalidRequest
+from privategpt.domain.ports import (
+    ChunkHit,
+    EmbeddingModel,
+    Hit,
+    StateStore,
+    Tokenizer,
+    Vector,
+    VectorIndex,
+    VectorQuery,
+)
+
+ROUNDS = 6
+"""Searches per question at most, each twice as deep as the one before. A second one is needed only
+where documents were deleted while the first ran, or where the index holds what no row knows."""
+
+MAX_CHARACTERS_PER_TOKEN = 100
+"""More than this times the window is refused uncounted: tokenizing it would hold a core up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """Chunks, best first, and the tokens that embedding the question cost."""
+
+    chunks: tuple[RetrievedChunk, ...]
+    tokens: int
+
+
+NOTHING = Retrieved(chunks=(), tokens=0)
+
+
+class Retrieval:
+    """Searches one tenant's documents by meaning and by words."""
+
+    def __init__(self, *, embedding: EmbeddingModel, index: VectorIndex, state: StateStore) -> None:
+        self._embedding = embedding
+        self._index = index
+        self._state = state
+
+    async def search(
+        self,
+        text: str,
+        *,
+        tenant: str,
+        limit: int,
+        filter: DocumentFilter = EVERYTHING,  # noqa: A002 - the word of the domain and the wire
+        neighbours: int = 0,
+    ) -> Retrieved:
+        """At most `limit` chunks, each with up to `neighbours` chunks before and after it.
+
+        Raises `InvalidRequest` where there is no text, `ContextLengthExceeded` where the
+        embedding model could not read all of it (see `fit_query`), `Unavailable` where the
+        library cannot be searched: an empty result always means that nothing was found.
+        """
+        _refuse_unreadable(text, self._embedding.tokenizer)
+        if filter.allows_nothing:
+            return NOTHING
+        embeddings, hidden = await asyncio.gather(
+            self._embedding.embed_query(text), self._state.hidden(tenant)
+        )
+        query = _Query(text=text, vector=embeddings.vectors[0], tenant=tenant, filter=filter)
+        found = await self._search_ready(query, limit=limit, hidden=hidden)
+        chunks = [
+            await self._with_neighbours(hit, score, tenant=tenant, reach=neighbours)
+            for hit, score in found
+        ]
+        return Retrieved(chunks=tuple(chunks), tokens=embeddings.tokens)
+
+    def fit_query(self, text: str) -> str:
+        """Cut a question from a conversation to what the embedding model can read.
+
+        What stays is the last three quarters of the window and its first quarter: the question
+        itself stands after a pasted text far more often than before it, but it may.
+        """
+        return _fit(text, self._embedding.tokenizer)
+
+    async def _search_ready(
+        self, query: _Query, *, limit: int, hidden: frozenset[str]
+    ) -> list[tuple[ChunkHit, float]]:
+        depth = limit
+        ready: list[tuple[ChunkHit, float]] = []
+        for _ in range(ROUNDS):
+            hits = await self._index.search(query.to(depth, hidden))
+            ready = await self._hydrate(hits, tenant=query.tenant)
+            if len(ready) >= limit or len(ready) == len(hits) or len(hits) < depth:
+                break
+            depth *= 2
+            hidden = await self._state.hidden(query.tenant)
+        return ready[:limit]
+
+    async def _hydrate(self, hits: Sequence[Hit], *, tenant: str) -> list[tuple[ChunkHit, float]]:
+        if not hits:
+            return []
+        known = await self._state.chunks(tenant, [hit.chunk_id for hit in hits])
+        return [(known[hit.chunk_id], hit.score) for hit in hits if hit.chunk_id in known]
+
+    async def _with_neighbours(
+        self, hit: ChunkHit, score: float, *, tenant: str, reach: int
+    ) -> RetrievedChunk:
+        if not reach:
+            return RetrievedChunk(chunk=hit.chunk, document=hit.document, score=score)
+        before, after = await self._state.neighbours(tenant, hit.chunk, reach=reach)
+        return RetrievedChunk(
+            chunk=hit.chunk, document=hit.document, score=score, previous=before, next=after
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    text: str
+    vector: Vector
+    tenant: str
+    filter: DocumentFilter
+
+    def to(self, limit: int, hidden: frozenset[str]) -> VectorQuery:
+        return VectorQuery(
+            text=self.text,
+            vector=self.vector,
+            tenant=self.tenant,
+            limit=limit,
+            filter=self.filter,
+            hidden=hidden,
+        )
+
+
+def _refuse_unreadable(text: str, tokenizer: Tokenizer) -> None:
+    if not text.strip():
+        raise InvalidRequest("The text to search for is empty", param="text")
+    window = tokenizer.max_tokens
+    if len(text) > window * MAX_CHARACTERS_PER_TOKEN:
+        raise ContextLengthExceeded(
+            f"The text to search for has {len(text)} characters; the embedding model reads at "
+            f"most {window} tokens",
+            param="text",
+        )
+    tokens = tokenizer.count(text)
+    if tokens > window:
+        raise ContextLengthExceeded(
+            f"The text to search for has {tokens} tokens; the embedding model reads at most "
+            f"{window}",
+            param="text",
+        )
+
+
+def _fit(text: str, tokenizer: Tokenizer) -> str:
+    window = tokenizer.max_tokens
+    text = _cut(text.strip(), window * MAX_CHARACTERS_PER_TOKEN)
+    ends = tokenizer.ends(text)
+    if len(ends) <= window:
+        return text
+    head = text[: ends[window // 4 - 1]].rstrip() if window >= 4 else ""
+    tail = window - window // 4
+    while tail > 0:
+        fitted = f"{head}\n{text[ends[-tail - 1] :].lstrip()}".lstrip()
+        excess = tokenizer.count(fitted) - window
+        if excess <= 0:
+            return fitted
+        tail -= excess  # a word that the cut split can be more tokens than it was
+    return head
+
+
+def _cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    head = longest // 4
+    return f"{text[:head]}\n{text[head + 1 - longest :]}"
