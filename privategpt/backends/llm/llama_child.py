@@ -10,6 +10,7 @@ the server. llama.cpp's log goes to standard error.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import signal
@@ -52,8 +53,8 @@ def private_stdout() -> TextIO:
 
 def start_server(config: dict[str, Any]) -> Any:
     """Load the model and listen on a free port of loopback."""
-    import xllamacpp
-
+    # Untyped, and slow to import: it is no business of the module's readers.
+    xllamacpp: Any = importlib.import_module("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = config["model_path"]
     params.model_alias = [config["alias"]]

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from privategpt.backends.llm import bundled_model
 from privategpt.backends.llm.llama_process import LlamaOptions, LlamaProcess, start_process
-from privategpt.backends.llm.openai_compatible import OpenAICompatibleModel, Timeouts
+from privategpt.backends.llm.openai_compatible import OpenAICompatibleModel
+from privategpt.backends.llm.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from privategpt.domain.answers import GenerationEvent
 from privategpt.domain.conversation import GenerationRequest, Message
 from privategpt.domain.errors import EngineUnavailable, InvalidSettings, Unavailable
@@ -169,24 +170,25 @@ async def start_llama_cpp(
     context_tokens: int | None = None,
     slots: int = 2,
     threads: int | None = None,
-    timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
 ) -> LlamaCppModel:
     """A running embedded engine; `model_path` is a GGUF file, None for the bundled model.
 
     Raises `InvalidSettings` if there is no such file or llama.cpp cannot load it.
     """
-    if model_path is not None and not model_path.is_file():
+    if model_path is not None and not await asyncio.to_thread(model_path.is_file):
         raise InvalidSettings(f"llm.model_path: there is no file {str(model_path)!r}")
+    found = model_path
+    if found is None:
+        found = await asyncio.to_thread(bundled_model.locate_bundled_model)
     options = LlamaOptions(
-        model_path=model_path or bundled_model.locate_bundled_model(),
+        model_path=found,
         alias=model_path.stem if model_path else bundled_model.NAME,
         context_tokens=context_tokens or DEFAULT_CONTEXT_TOKENS,
         slots=slots,
         threads=threads or default_threads(),
     )
-    model = LlamaCppModel(
-        options=options, launch=lambda: start_process(options), timeouts=timeouts
-    )
+    model = LlamaCppModel(options=options, launch=lambda: start_process(options), timeouts=timeouts)
     try:
         await model.start()
     except Unavailable as error:

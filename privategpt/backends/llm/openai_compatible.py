@@ -10,8 +10,7 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +19,7 @@ import openai
 
 from privategpt.backends.llm import engine_facts
 from privategpt.backends.llm.engine_facts import EngineFacts
+from privategpt.backends.llm.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from privategpt.backends.llm.token_estimate import estimate_messages, estimate_text
 from privategpt.backends.llm.tool_calls import ToolCallReader
 from privategpt.backends.llm.wire_chunks import ChunkReader
@@ -47,19 +47,6 @@ RETRY_DELAY_S = 0.1
 """Before the one repetition of a call whose connection failed before anything came back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds until the connection stands, until the first chunk, and from chunk to chunk.
-
-    Comments that keep a connection alive are not chunks: an engine that sends nothing else for
-    that long has not moved on.
-    """
-
-    connect_s: float = 5.0
-    first_byte_s: float = 120.0
-    between_bytes_s: float = 60.0
-
-
 class OpenAICompatibleModel:
     """A `LanguageModel` behind an OpenAI-compatible server.
 
@@ -76,7 +63,7 @@ class OpenAICompatibleModel:
         api_key: str | None = None,
         context_tokens: int | None = None,
         default_max_tokens: int | None = None,
-        timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._root = base_url.rstrip("/").removesuffix("/v1")
         self._model = model
@@ -129,9 +116,7 @@ class OpenAICompatibleModel:
         """
         facts = await self.learn()
         wire = wire_messages(messages)
-        counted = await engine_facts.count_prompt(
-            self._call, facts, messages=wire, model=self.name
-        )
+        counted = await engine_facts.count_prompt(self._call, facts, messages=wire, model=self.name)
         return estimate_messages(messages) if counted is None else counted
 
     async def check(self) -> None:
@@ -150,7 +135,7 @@ class OpenAICompatibleModel:
     @contextlib.asynccontextmanager
     async def _opened(
         self, body: WireObject, *, asked_model: str | None, deadline: float
-    ) -> AsyncIterator[openai.AsyncStream[object]]:
+    ) -> AsyncGenerator[openai.AsyncStream[object]]:
         stream = await self._open(body, asked_model=asked_model, deadline=deadline)
         try:
             yield stream
@@ -244,7 +229,8 @@ class OpenAICompatibleModel:
             raise translate(error) from error
 
     def _translate(
-        self, error: openai.OpenAIError | httpx2.HTTPError | TimeoutError | ValueError,
+        self,
+        error: openai.OpenAIError | httpx2.HTTPError | TimeoutError | ValueError,
         asked_model: str | None,
     ) -> PrivateGptError:
         translated = translate(error, asked_model=asked_model)
@@ -259,7 +245,7 @@ async def connect_openai_compatible(
     model: str | None = None,
     api_key: str | None = None,
     context_tokens: int | None = None,
-    timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
 ) -> OpenAICompatibleModel:
     """A model that knows its server, if that is up.
 

@@ -31,7 +31,9 @@ def estimate_text(text: str) -> int:
     words = sum(ceil(len(word) / _LATIN_LETTERS_PER_TOKEN) for word in _WORD.findall(text))
     rest = _WORD.sub("", text)
     ascii_signs = sum(1 for sign in rest if sign.isascii() and sign != " ")
-    other_bytes = len("".join(sign for sign in rest if not sign.isascii()).encode("utf-8", "replace"))
+    other_bytes = len(
+        "".join(sign for sign in rest if not sign.isascii()).encode("utf-8", "replace")
+    )
     return words + ceil(ascii_signs / _ASCII_SIGNS_PER_TOKEN) + ceil(other_bytes / _BYTES_PER_TOKEN)
 
 

@@ -76,9 +76,7 @@ class ToolCallReader:
             return []
         call.announced = True
         call.id = call.id or self._new_id()
-        return [
-            ToolCallDelta(index=index, arguments=call.arguments, id=call.id, name=call.name)
-        ]
+        return [ToolCallDelta(index=index, arguments=call.arguments, id=call.id, name=call.name)]
 
     def _which(self, entry: Mapping[str, Any], name: str) -> int:
         wire_index = entry.get("index")

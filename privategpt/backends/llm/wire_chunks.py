@@ -143,7 +143,9 @@ class ChunkReader:
 def _refuse_stray_error(fields: JsonMap) -> None:
     """Errors that are not wrapped in `error`, which would pass for an empty chunk."""
     if fields.keys() & {"detail", "message"} or fields.get("object") == "error":
-        raise EngineFailed("The language model server reported an error in the middle of the answer")
+        raise EngineFailed(
+            "The language model server reported an error in the middle of the answer"
+        )
 
 
 def _tool_entries(delta: JsonMap) -> list[JsonMap]:

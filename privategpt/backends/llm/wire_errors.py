@@ -1,13 +1,13 @@
 """What went wrong at an OpenAI-compatible server, in the domain's words.
 
-| from the engine | here | why |
-|---|---|---|
-| no connection, connection lost | EngineUnavailable | |
-| 429, 503, 529 | EngineUnavailable, with its Retry-After | the engine is short of room, not our caller of rights |
-| no answer in time, 408, 504 | EngineTimedOut | |
-| 400, 413, 422 | ContextLengthExceeded, UnsupportedParameter, InvalidRequest | our caller can change it |
-| 404 | ModelNotFound if the caller named the model, else EngineFailed | |
-| 401, 403, 3xx, 5xx, an `error` event, anything unreadable | EngineFailed | the operator must look |
+| from the engine | here |
+|---|---|
+| no connection, connection lost | EngineUnavailable |
+| 429, 503, 529 | EngineUnavailable, with its Retry-After: the engine is short of room |
+| no answer in time, 408, 504 | EngineTimedOut |
+| 400, 413, 422 | ContextLengthExceeded, UnsupportedParameter or InvalidRequest |
+| 404 | ModelNotFound if the caller named the model, else EngineFailed |
+| 401, 403, 3xx, 5xx, an `error` event, what cannot be read | EngineFailed |
 """
 
 from __future__ import annotations
@@ -83,24 +83,26 @@ def _by_status(
 ) -> PrivateGptError:
     if status in {400, 413, 422}:
         return _callers_fault(error)
-    if status in {401, 403}:
-        return EngineFailed(
-            "The language model server refused this server's key; the operator must check llm.api_key"
-        )
     if status == 404 and asked_model is not None:
         return ModelNotFound(f"The model {asked_model!r} does not exist", param="model")
-    if status == 404:
-        return EngineFailed(
-            "The language model server does not know the configured model or address;"
-            " the operator must check llm.model and llm.base_url"
-        )
     if status in {408, 504}:
         return EngineTimedOut("The language model server timed out", retry_after_s=retry_after_s)
     if status in {429, 503, 529}:
         return EngineUnavailable(
             "The language model server is overloaded or still loading", retry_after_s=retry_after_s
         )
-    return EngineFailed(f"The language model server failed with status {status}")
+    return EngineFailed(_operators_fault(status))
+
+
+def _operators_fault(status: int) -> str:
+    if status in {401, 403}:
+        return "The language model server refused our key; the operator must check llm.api_key"
+    if status == 404:
+        return (
+            "The language model server does not know the configured model or address;"
+            " the operator must check llm.model and llm.base_url"
+        )
+    return f"The language model server failed with status {status}"
 
 
 def _by_event(error: openai.APIError, asked_model: str | None) -> PrivateGptError:
