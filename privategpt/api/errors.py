@@ -8,6 +8,7 @@ that the client sent is echoed.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -100,6 +101,7 @@ SEED_FIELDS: Mapping[str, frozenset[str]] = {
 """Fields whose schema seed 004 answers for with 422; OpenAI's own answer 400, as OpenAI does."""
 
 _TYPE_NAMES = frozenset({"str", "int", "float", "bool", "dict", "list", "none"})
+_FIELD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 def kind_of(error: errors.PrivateGptError) -> ErrorKind:
@@ -205,31 +207,31 @@ async def _unknown(request: Request, _: Exception) -> Response:
 
 
 def _details(problems: Iterable[Any]) -> list[dict[str, Any]]:
-    """One entry per place: the members of a union, each with its own complaint, are one."""
+    """One entry per place, where pydantic has one for every member of a union."""
     by_place: dict[tuple[str | int, ...], dict[str, Any]] = {}
     for problem in problems:
-        place = tuple(part for part in problem["loc"] if not _names_a_type(part))
+        place = tuple(part for part in problem["loc"] if _names_a_field(part))
+        entry = {"loc": list(place), "msg": problem["msg"], "type": problem["type"]}
         known = by_place.get(place)
-        if known is None:
-            if len(by_place) == MAX_DETAILS:
-                break
-            by_place[place] = {
-                "loc": list(place),
-                "msg": problem["msg"],
-                "type": problem["type"],
-            }
-        elif problem["msg"] not in known["msg"]:
-            known["msg"] = f"{known['msg']}, or: {problem['msg']}"
-    return list(by_place.values())
+        if known is None or (_is_of_type(known) and not _is_of_type(entry)):
+            # A member that fits in type and fails in value is the one that was meant.
+            by_place[place] = entry
+        elif _is_of_type(entry) and _is_of_type(known) and entry["msg"] not in known["msg"]:
+            known["msg"] = f"{known['msg']}, or: {entry['msg']}"
+    inner = {place[:depth] for place in by_place for depth in range(len(place))}
+    told = [
+        entry for place, entry in by_place.items() if not (_is_of_type(entry) and place in inner)
+    ]
+    return told[:MAX_DETAILS]
 
 
-def _names_a_type(part: str | int) -> bool:
-    """True for what pydantic puts into a location to name a union's member; fields are lower
-    case.
-    """
-    return isinstance(part, str) and (
-        part in _TYPE_NAMES or "[" in part or "-" in part or not part.islower()
-    )
+def _is_of_type(entry: Mapping[str, Any]) -> bool:
+    return str(entry["type"]).endswith("_type")
+
+
+def _names_a_field(part: str | int) -> bool:
+    """False for what pydantic adds to name a union's member, and for keys that clients choose."""
+    return isinstance(part, int) or (part not in _TYPE_NAMES and _FIELD.fullmatch(part) is not None)
 
 
 def _param(loc: Sequence[str | int]) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from privategpt.api.profiles import CitationStyle
 from privategpt.domain.documents import EVERYTHING, DocumentFilter, Scalar
@@ -16,7 +17,31 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, allow_inf_nan=False)
 
 
+T = TypeVar("T")
+
+# Pydantic keeps an error for every wrong item, about a kilobyte each: a body of 20 MB could make
+# millions. So lists stop at their first wrong item, and objects are counted before they are read.
+Items = Annotated[list[T], Field(fail_fast=True)]
+
+TokenIds = Annotated[Items[int], Field(max_length=100_000)]
+"""Taken so that they can be refused by name: no endpoint here reads token ids."""
+
+
+def at_most(limit: int) -> BeforeValidator:
+    """Refuses an object of more than `limit` keys before any of them is looked at."""
+
+    bound: dict[str, Any] = {"n": limit}
+
+    def check(value: Any) -> Any:
+        if isinstance(value, dict) and len(cast("dict[str, Any]", value)) > limit:
+            raise PydanticCustomError("too_long", "Object should have at most {n} keys", bound)
+        return value
+
+    return BeforeValidator(check)
+
+
 MetadataKey = Annotated[str, Field(min_length=1, max_length=256)]
+MetadataFilter = Annotated[dict[MetadataKey, Scalar], at_most(100)]
 
 
 class ContextFilter(Body):
@@ -24,10 +49,10 @@ class ContextFilter(Body):
     and metadata that must be equal.
     """
 
-    docs_ids: list[str] | None = Field(
+    docs_ids: Items[str] | None = Field(
         default=None, examples=[["c202d5e6-7b69-4869-81cc-dd574ee8ee11"]]
     )
-    metadata: dict[MetadataKey, Scalar] | None = None
+    metadata: MetadataFilter | None = None
 
 
 def document_filter(body: ContextFilter | None) -> DocumentFilter:
@@ -51,7 +76,7 @@ class ContextOptions(Body):
     include_sources: bool | None = Field(
         default=None, description="Send the chunks that were used. Default: true."
     )
-    citation_style: StyleName | list[StyleName] | None = Field(
+    citation_style: StyleName | Items[StyleName] | None = Field(
         default=None, description="In which shapes the answer shows what it rests on."
     )
     context_only: bool | None = Field(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import Field
+from pydantic.config import JsonDict
 
 from privategpt.api.profiles import ModelProfile
 from privategpt.api.wire.answering import Answerable, answerable
-from privategpt.api.wire.body import Body
+from privategpt.api.wire.body import Body, Items, at_most
 from privategpt.api.wire.generation import GenerationBody, sampling
 from privategpt.api.wire.messages import ChatMessage, conversation
 from privategpt.api.wire.tools import (
@@ -24,8 +25,14 @@ from privategpt.api.wire.tools import (
 from privategpt.domain.conversation import Tooling
 from privategpt.domain.errors import InvalidRequest, UnsupportedParameter
 
+# Not `deprecated=True`: pydantic would warn whenever the server reads the field.
+DEPRECATED: JsonDict = {"deprecated": True}
+
 MetadataKey = Annotated[str, Field(max_length=64)]
 MetadataValue = Annotated[str, Field(max_length=512)]
+RequestMetadata = Annotated[dict[MetadataKey, MetadataValue], at_most(16)]
+
+MAX_MESSAGES = 10_000
 
 
 class Moderation(Body):
@@ -37,19 +44,21 @@ class Moderation(Body):
 class ChatBody(GenerationBody):
     """A conversation to continue."""
 
-    messages: list[ChatMessage] = Field(min_length=1)
+    messages: Items[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     max_completion_tokens: int | None = Field(default=None, ge=1, lt=2**63)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
-    tools: list[Tool] | None = Field(default=None, max_length=128)
+    tools: Items[Tool] | None = Field(default=None, max_length=128)
     tool_choice: ToolChoiceField | None = None
     parallel_tool_calls: bool | None = None
-    functions: list[FunctionSpec] | None = Field(default=None, max_length=128, deprecated=True)
-    function_call: FunctionCallField | None = Field(default=None, deprecated=True)
+    functions: Items[FunctionSpec] | None = Field(
+        default=None, max_length=128, json_schema_extra=DEPRECATED
+    )
+    function_call: FunctionCallField | None = Field(default=None, json_schema_extra=DEPRECATED)
     response_format: ResponseFormat | None = None
     reasoning_effort: str | None = Field(default=None, max_length=32)
-    modalities: list[str] | None = None
-    metadata: dict[MetadataKey, MetadataValue] | None = Field(default=None, max_length=16)
+    modalities: Items[str] | None = None
+    metadata: RequestMetadata | None = None
     moderation: Moderation | None = None
 
     @property

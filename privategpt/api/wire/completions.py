@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from privategpt.api.profiles import ModelProfile
 from privategpt.api.wire.answering import Answerable, answerable
+from privategpt.api.wire.body import Items, TokenIds
 from privategpt.api.wire.generation import GenerationBody, sampling
 from privategpt.domain.conversation import Message, Role
 from privategpt.domain.errors import InvalidRequest, UnsupportedParameter
@@ -14,10 +17,13 @@ MAX_CHOICES = 128
 """Prompts times `n`: what one request may have written."""
 
 
+Prompts = Annotated[Items[str], Field(max_length=MAX_CHOICES)]
+
+
 class CompletionsBody(GenerationBody):
     """A text to answer. `best_of` and `user` are ignored."""
 
-    prompt: str | list[str] | list[int] | list[list[int]]
+    prompt: str | Prompts | TokenIds | Items[TokenIds]
     logprobs: int | None = Field(default=None, ge=0, le=5)
     echo: bool | None = None
     suffix: str | None = None

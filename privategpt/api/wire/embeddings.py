@@ -8,19 +8,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from privategpt.api.wire.body import Body
+from privategpt.api.wire.body import Body, Items, TokenIds
 from privategpt.domain.errors import InvalidRequest
 from privategpt.domain.ports import Embeddings, Vector
 
 MAX_INPUTS = 2048
 
-Texts = Annotated[list[str], Field(max_length=MAX_INPUTS)]
+Texts = Annotated[Items[str], Field(max_length=MAX_INPUTS)]
 
 
 class EmbeddingsBody(Body):
     """Texts to embed. OpenAI's SDKs ask for base64 on their own, and decode it."""
 
-    input: str | Texts | list[int] | list[list[int]]
+    input: str | Texts | TokenIds | Items[TokenIds]
     model: str | None = Field(default=None, max_length=512)
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: int | None = Field(default=None, ge=1, le=1_000_000)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from privategpt.api.wire.body import Body, ContextOptions
+from privategpt.api.wire.body import Body, ContextOptions, Items, at_most
 from privategpt.domain.conversation import Sampling
 
 INT64 = 2**63
@@ -14,7 +14,8 @@ INT64 = 2**63
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
 StopText = Annotated[str, Field(max_length=1000)]
-StopList = Annotated[list[StopText], Field(max_length=4)]
+StopList = Annotated[Items[StopText], Field(max_length=4)]
+LogitBias = Annotated[dict[str, Bias], at_most(10_000)]
 
 
 class StreamOptions(Body):
@@ -38,7 +39,7 @@ class GenerationBody(ContextOptions):
     n: int | None = Field(default=None, ge=1, le=128)
     stop: StopText | StopList | None = None
     seed: int | None = Field(default=None, ge=-INT64, lt=INT64)
-    logit_bias: dict[str, Bias] | None = None
+    logit_bias: LogitBias | None = None
 
 
 def sampling(

@@ -7,14 +7,12 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from privategpt.api.jsontext import parse
-from privategpt.api.wire.body import Body, MetadataKey
+from privategpt.api.wire.body import Body, MetadataKey, at_most
 from privategpt.domain.documents import Metadata, Scalar
 from privategpt.domain.errors import InvalidRequest
 
 Text = Annotated[str, Field(max_length=10_000)]
-MetadataField = Annotated[
-    dict[MetadataKey, Text | int | float | bool | None], Field(max_length=100)
-]
+MetadataField = Annotated[dict[MetadataKey, Text | int | float | bool | None], at_most(100)]
 
 
 class IngestTextBody(Body):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from privategpt.api.wire.body import Body
+from privategpt.api.wire.body import Body, Items
 from privategpt.domain.conversation import Image, Message, Role, ToolCall
 from privategpt.domain.errors import InvalidRequest, UnsupportedParameter
 
@@ -46,8 +46,8 @@ class ChatMessage(Body):
     """One turn. What clients echo beyond these fields (annotations, sources) is ignored."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"] | None = None
-    content: str | list[ContentPart] | None = None
-    tool_calls: list[ToolCallItem] | None = None
+    content: str | Items[ContentPart] | None = None
+    tool_calls: Items[ToolCallItem] | None = None
     tool_call_id: str | None = Field(default=None, max_length=512)
     function_call: FunctionCall | None = None
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from privategpt.api.wire.body import Body
+from privategpt.api.wire.body import Body, Items
 from privategpt.domain.conversation import JsonObject, Tooling
 from privategpt.domain.errors import InvalidRequest, UnsupportedParameter
 
@@ -47,7 +47,7 @@ class AllowedTools(Body):
     """A choice among some of the tools."""
 
     mode: Literal["auto", "required"]
-    tools: list[AllowedTool]
+    tools: Items[AllowedTool]
 
 
 class ToolChoice(Body):
