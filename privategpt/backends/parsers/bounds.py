@@ -1,0 +1,54 @@
+"""How much a file may ask of us. The worker's memory and time limits stand behind these.
+
+They are checked before or while reading, so that a bomb is refused in moments, with a reason,
+and without the memory it was made to take.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privategpt.domain.errors import FileExceedsBounds
+
+MAX_MEMBERS = 20_000
+"""Members of a zip container; a book with a picture per page has a few thousand."""
+
+MAX_UNPACKED_BYTES = 1_000_000_000
+MAX_XML_BYTES = 400_000_000
+MAX_RATIO = 200
+"""Markup packs at 5 to 50 times; DEFLATE's limit, which bombs are near, is 1032."""
+
+RATIO_FLOOR_BYTES = 4_000_000
+"""Below this, unpacked, no ratio is a danger."""
+
+MAX_XML_TAGS = 2_500_000
+"""Start and end tags of a part that is held as a tree (about 100 bytes each); an 872-page
+handbook has 150,000."""
+
+MAX_CELLS = 5_000_000
+MAX_SHEET_AREA = 500_000_000
+"""Rows times columns of the rectangle that holds a sheet's values."""
+
+MAX_TEXT_CHARS = 100_000_000
+MAX_DEPTH = 1_000
+"""Nesting of JSON; no person writes more, and readers recurse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The operator's part of the limits."""
+
+    max_pages: int
+
+
+def require(within: bool, what: str) -> None:
+    """Raise `FileExceedsBounds`, saying `what` is too much, unless it is `within` bounds."""
+    if not within:
+        raise FileExceedsBounds(f"The file cannot be read within bounds: {what}")
+
+
+def require_honest_ratio(what: str, *, packed_bytes: int, unpacked_bytes: int) -> None:
+    """Refuse what unpacks to far more than text ever does."""
+    suspicious = unpacked_bytes > RATIO_FLOOR_BYTES
+    honest = unpacked_bytes <= MAX_RATIO * max(packed_bytes, 1)
+    require(honest or not suspicious, f"{what} unpacks to over {MAX_RATIO} times its size")

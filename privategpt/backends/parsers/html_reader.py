@@ -1,0 +1,252 @@
+"""HTML and XHTML to text: blocks apart, table rows on lines of their own, headings noted.
+
+It reads events and keeps no tree, so neither depth nor broken nesting can hurt it, and no text
+is lost to either.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, table_row
+from privategpt.backends.parsers.file_metadata import facts
+from privategpt.domain.documents import Metadata
+
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd"),
+        *("details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure"),
+        *("footer", "form", "head", "header", "hgroup", "hr", "html", "legend", "li", "link"),
+        *("main", "menu", "meta", "nav", "ol", "optgroup", "option", "p", "search", "section"),
+        *("summary", "tbody", "tfoot", "thead", "title", "ul"),
+    )
+)
+_UNSEEN = frozenset(
+    ("script", "style", "template", "noembed", "noframes", "iframe", "object", "svg")
+)
+_VOID = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param"),
+        *("source", "track", "wbr", "frame"),
+    )
+)
+_MARKED_SECTION = re.compile(r"<!\[[^>]{0,1000}>")
+_AUTHORS = frozenset({"author", "dc.creator", "dcterms.creator", "citation_author"})
+_DATES = frozenset(
+    {"date", "dc.date", "dcterms.date", "dcterms.issued", "article:published_time"}
+    | {"citation_publication_date", "datepublished"}
+)
+
+
+class HtmlReader(HTMLParser):
+    """Feed it a page, close it, then take `builder` and `metadata`."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.builder = DocumentBuilder()
+        self._text: list[str] = []
+        self._title: list[str] = []
+        self._unseen: list[str] = []
+        self._in_title = False
+        self._link_end = 0
+        self._heading: int | None = None
+        self._list_item = False
+        self._preformatted = 0
+        self._rows: list[list[str]] = []
+        self._in_cell = False
+        self._row_open = False
+        self._facts: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        if self._unseen:
+            if tag == self._unseen[-1]:
+                self._unseen.append(tag)
+            return
+        if tag in _UNSEEN:
+            self._unseen.append(tag)
+            return
+        self._note_facts(tag, attrs)
+        if tag == "title":
+            self._in_title = True
+        elif tag in {"table", "tr", "td", "th"}:
+            self._open_table_part(tag)
+        elif tag == "br":
+            self._text.append("\n")
+        elif tag in {"a", "button"}:
+            self._part_links()
+        elif tag == "img":
+            self._add_alternative(attrs)
+        elif tag in _HEADINGS and not self._in_cell:
+            self._end_block()
+            self._heading = _HEADINGS[tag]
+        elif tag == "pre":
+            self._end_block()
+            self._preformatted += 1
+        elif tag in _BLOCKS or tag in _HEADINGS:
+            self._end_block()
+            self._list_item = tag in {"li", "dt", "dd", "option"}
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """`<p/>` opens nothing in HTML's void elements and closes at once in XHTML's others."""
+        self.handle_starttag(tag, attrs)
+        if tag not in _VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element."""
+        if self._unseen:
+            if tag == self._unseen[-1]:
+                self._unseen.pop()
+            return
+        if tag == "title":
+            self._in_title = False
+        elif tag in {"a", "button"}:
+            self._link_end = len(self._text)
+        elif tag in {"table", "tr", "td", "th"}:
+            self._close_table_part(tag)
+        elif tag == "pre":
+            self._end_block()
+            self._preformatted = max(0, self._preformatted - 1)
+        elif tag in _BLOCKS or tag in _HEADINGS:
+            self._end_block()
+
+    def handle_data(self, data: str) -> None:
+        """Text between tags."""
+        if self._in_title:
+            self._title.append(data)
+        elif not self._unseen:
+            if not self._preformatted and not data.isspace():
+                lead = " " if data[0].isspace() else ""
+                tail = " " if data[-1].isspace() else ""
+                data = lead + " ".join(data.split(None)) + tail if "\xa0" not in data else data
+            elif not self._preformatted:
+                data = " "
+            self._text.append(data)
+
+    def close(self) -> None:
+        """End of the page: whatever is still open ends here."""
+        super().close()
+        while self._rows:
+            self._close_table_part("table")
+        self._end_block()
+
+    @property
+    def metadata(self) -> Metadata:
+        """Title, author, year and language, where the page states them."""
+        found = facts(
+            title="".join(self._title),
+            author=self._facts.get("author"),
+            date=self._facts.get("date"),
+        )
+        if language := one_line(self._facts.get("language", ""))[:40]:
+            found["language"] = language
+        return found
+
+    def _note_facts(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {key: value or "" for key, value in attrs}
+        if tag == "html" and (language := values.get("lang") or values.get("xml:lang")):
+            self._facts["language"] = language
+        if tag == "meta":
+            name = (values.get("name") or values.get("property") or "").lower()
+            for fact, names in (("author", _AUTHORS), ("date", _DATES)):
+                if name in names:
+                    self._facts.setdefault(fact, values.get("content", ""))
+
+    def _part_links(self) -> None:
+        """Links side by side are items of a menu, which only styling keeps apart."""
+        if self._link_end and self._link_end == len(self._text):
+            self._text.append(" ")
+
+    def _add_alternative(self, attrs: list[tuple[str, str | None]]) -> None:
+        alternative = dict(attrs).get("alt")
+        if alternative and alternative.strip():
+            self._text.append(f" {alternative} ")
+
+    def _open_table_part(self, tag: str) -> None:
+        if tag == "table":
+            # A table in a cell makes the outer one mere layout: its text flows on as blocks.
+            self._end_row()
+            self._end_block()
+            self._rows.append([])
+            self._row_open = False
+        elif tag == "tr":
+            self._end_row()
+        else:
+            self._end_cell()
+            self._end_block()
+            self._in_cell = bool(self._rows)
+
+    def _close_table_part(self, tag: str) -> None:
+        if tag in {"td", "th"}:
+            self._end_cell()
+            self._end_block()
+            return
+        self._end_row()
+        self._end_block()
+        if tag == "table" and self._rows:
+            self._rows.pop()
+            self._row_open = False
+
+    def _end_cell(self) -> None:
+        if self._in_cell:
+            self._rows[-1].append("".join(self._text))
+            self._text.clear()
+            self._in_cell = False
+
+    def _end_row(self) -> None:
+        self._end_cell()
+        if self._rows and (line := table_row(self._rows[-1])):
+            self._end_block()
+            self.builder.add(line, separator="\n" if self._row_open else "\n\n")
+            self._row_open = True
+        if self._rows:
+            self._rows[-1].clear()
+
+    def _end_block(self) -> None:
+        if self._in_cell:
+            self._text.append(" ")
+            return
+        text = "".join(self._text)
+        self._text.clear()
+        if self._heading is not None:
+            self.builder.heading(text, self._heading)
+            self._heading = None
+        elif self._preformatted:
+            self.builder.add(text)
+        elif text.strip():
+            lines = (one_line(line) for line in text.split("\n"))
+            self.builder.add("\n".join(filter(None, lines)), separator=self._separator())
+        if text.strip():
+            self._list_item = False
+
+    def _separator(self) -> str:
+        return "\n" if self._list_item else "\n\n"
+
+
+def read_html(text: str) -> HtmlReader:
+    """A page read to its end."""
+    reader = HtmlReader()
+    markup, rest = _prepared(text)
+    reader.feed(markup)
+    if rest:
+        reader.handle_data(unescape(rest))
+    reader.close()
+    return reader
+
+
+def _prepared(text: str) -> tuple[str, str]:
+    """The page without what the standard parser fails on or rescans for ever, and its end.
+
+    CDATA becomes plain markup, conditional sections go, and what is never closed (a comment
+    without an end, text after the last tag) counts as text.
+    """
+    text = text.replace("<![CDATA[", "").replace("]]>", "")
+    text = _MARKED_SECTION.sub("", text).replace("<![", "")
+    end = text.rfind("-->") + 3 if "-->" in text else 0
+    text = text[:end] + text[end:].replace("<!--", " ")
+    last = text.rfind(">") + 1
+    return text[:last], text[last:]

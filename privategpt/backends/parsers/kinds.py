@@ -1,0 +1,173 @@
+"""What kind of file this is, by its bytes first and its name second.
+
+Bytes decide where a format has a signature: a PDF called .docx is a PDF. The name decides
+between the formats that are just text.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from enum import StrEnum
+from pathlib import PurePath
+
+from privategpt.domain.errors import CorruptFile, EncryptedFile, UnsupportedFileType
+
+
+class Kind(StrEnum):
+    """The formats with a reader; the value is the media type that is reported."""
+
+    PDF = "application/pdf"
+    DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+    XLSB = "application/vnd.ms-excel.sheet.binary.macroEnabled.12"
+    ODT = "application/vnd.oasis.opendocument.text"
+    ODS = "application/vnd.oasis.opendocument.spreadsheet"
+    ODP = "application/vnd.oasis.opendocument.presentation"
+    EPUB = "application/epub+zip"
+    DOC = "application/msword"
+    XLS = "application/vnd.ms-excel"
+    PPT = "application/vnd.ms-powerpoint"
+    MSG = "application/vnd.ms-outlook"
+    RTF = "application/rtf"
+    EML = "message/rfc822"
+    MBOX = "application/mbox"
+    HTML = "text/html"
+    MARKDOWN = "text/markdown"
+    CSV = "text/csv"
+    TSV = "text/tab-separated-values"
+    JSON = "application/json"
+    NOTEBOOK = "application/x-ipynb+json"
+    XML = "application/xml"
+    TEXT = "text/plain"
+
+
+_BY_EXTENSION = {
+    **dict.fromkeys(("eml",), Kind.EML),
+    **dict.fromkeys(("mbox", "mbx"), Kind.MBOX),
+    **dict.fromkeys(("html", "htm", "xhtml", "xht", "shtml"), Kind.HTML),
+    **dict.fromkeys(("md", "markdown", "mdown", "mkd", "qmd", "rmd"), Kind.MARKDOWN),
+    "csv": Kind.CSV,
+    "tsv": Kind.TSV,
+    **dict.fromkeys(("json", "ndjson", "jsonl", "geojson"), Kind.JSON),
+    "ipynb": Kind.NOTEBOOK,
+    **dict.fromkeys(("xml", "xsl", "xslt", "xsd", "rss", "atom", "svg"), Kind.XML),
+}
+_ZIP_MIMETYPES = {
+    "application/epub+zip": Kind.EPUB,
+    "application/vnd.oasis.opendocument.text": Kind.ODT,
+    "application/vnd.oasis.opendocument.spreadsheet": Kind.ODS,
+    "application/vnd.oasis.opendocument.presentation": Kind.ODP,
+}
+_OFFICE_FOLDERS = {"word/": Kind.DOCX, "xl/": Kind.XLSX, "ppt/": Kind.PPTX}
+_OLE_STREAMS = {
+    "WordDocument": Kind.DOC,
+    "Workbook": Kind.XLS,
+    "Book": Kind.XLS,
+    "PowerPoint Document": Kind.PPT,
+    "__properties_version1.0": Kind.MSG,
+}
+_BINARY_SIGNATURES = {
+    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*"), "image"),
+    **dict.fromkeys((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!"), "archive"),
+    **dict.fromkeys((b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\0asm"), "program"),
+    **dict.fromkeys((b"ID3", b"OggS", b"fLaC", b"\x1aE\xdf\xa3"), "recording"),
+    b"SQLite format 3\0": "database",
+}
+_ADVICE = {
+    "image": "an image: it has no text layer, and reading it needs OCR",
+    "archive": "an archive: unpack it and upload the files in it",
+}
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+PDF_HEADER_WITHIN_BYTES = 1024
+"""Where readers look for `%PDF-`: Adobe's implementation note 13."""
+
+
+def detect(data: bytes, name: str, media_type: str | None = None) -> Kind:
+    """The kind of the file `data` that was uploaded as `name`.
+
+    Raises `UnsupportedFileType`, and `CorruptFile` or `EncryptedFile` where a container cannot
+    be opened to see what it holds.
+    """
+    if b"%PDF-" in data[:PDF_HEADER_WITHIN_BYTES]:
+        return Kind.PDF
+    if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
+        return _kind_of_zip(data)
+    if data.startswith(OLE_MAGIC):
+        return _kind_of_ole(data)
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{\\rtf"):
+        return Kind.RTF
+    extension = PurePath(name).suffix.lower().removeprefix(".")
+    if extension == "pdf":
+        raise CorruptFile(f"{name!r} is called a PDF, but it is none: the %PDF header is missing")
+    if not _is_utf16(data):
+        _refuse_known_binary(data)
+    return _BY_EXTENSION.get(extension) or _kind_of_text(data, extension, media_type)
+
+
+def _is_utf16(data: bytes) -> bool:
+    return data.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def _refuse_known_binary(data: bytes) -> None:
+    for signature, what in _BINARY_SIGNATURES.items():
+        # A two-letter signature may begin a text ("BMW"); binary files have NULs early on.
+        if data.startswith(signature) and (len(signature) > 2 or b"\0" in data[:512]):
+            raise UnsupportedFileType(f"The file is {_ADVICE.get(what, f'a {what}')}")
+
+
+def _kind_of_text(data: bytes, extension: str, media_type: str | None) -> Kind:
+    head = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if not extension and head.startswith((b"<!doctype html", b"<html")):
+        return Kind.HTML
+    if not extension and media_type:
+        bare = media_type.partition(";")[0].strip().lower()
+        if bare in {Kind.HTML, Kind.MARKDOWN, Kind.CSV, Kind.JSON, Kind.EML, Kind.MBOX}:
+            return Kind(bare)
+    return Kind.TEXT
+
+
+def _kind_of_zip(data: bytes) -> Kind:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+            declared = _declared_mimetype(archive)
+    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, OSError) as error:
+        raise CorruptFile("The file is a damaged or cut-off zip container") from error
+    for mimetype, kind in _ZIP_MIMETYPES.items():
+        if declared.removesuffix("-template") == mimetype:
+            return kind
+    if "META-INF/container.xml" in names:
+        return Kind.EPUB
+    if "xl/workbook.bin" in names:
+        return Kind.XLSB
+    for folder, kind in _OFFICE_FOLDERS.items():
+        if "[Content_Types].xml" in names and any(n.startswith(folder) for n in names):
+            return kind
+    raise UnsupportedFileType(f"The file is {_ADVICE['archive']}")
+
+
+def _declared_mimetype(archive: zipfile.ZipFile) -> str:
+    """EPUB and OpenDocument say what they are in a member of their own."""
+    try:
+        info = archive.getinfo("mimetype")
+    except KeyError:
+        return ""
+    if info.file_size > 200 or info.flag_bits & 1:
+        return ""
+    return archive.read(info).decode("ascii", "replace").strip()
+
+
+def _kind_of_ole(data: bytes) -> Kind:
+    if _has_stream(data, "EncryptedPackage") or _has_stream(data, "EncryptedSummary"):
+        raise EncryptedFile("The document is encrypted: save it without a password, and upload it")
+    for stream, kind in _OLE_STREAMS.items():
+        if _has_stream(data, stream):
+            return kind
+    raise UnsupportedFileType("The file is an OLE container of a kind that no parser reads")
+
+
+def _has_stream(data: bytes, name: str) -> bool:
+    """Whether a compound file's directory lists `name`: entries are UTF-16, NUL-terminated."""
+    return f"{name}\0".encode("utf-16-le") in data

@@ -1,0 +1,133 @@
+"""Mail: a document per message, its headers first; forwarded messages and mboxes taken apart."""
+
+from __future__ import annotations
+
+import email
+import re
+from collections.abc import Iterator
+from email import policy
+from email.errors import MessageError
+from email.message import EmailMessage, Message
+from typing import cast
+
+from privategpt.backends.parsers.bounds import MAX_DEPTH, require
+from privategpt.backends.parsers.charsets import decode
+from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line
+from privategpt.backends.parsers.file_metadata import facts
+from privategpt.backends.parsers.html_reader import read_html
+from privategpt.domain.documents import ParsedDocument, ParsedFile
+from privategpt.domain.errors import CorruptFile, UnsupportedFileType
+
+_SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Date")
+_MBOX_FROM = re.compile(rb"^From [^\r\n]*\d{4}[^\r\n]*\r?\n", re.MULTILINE)
+_MAX_MESSAGES = 10_000
+_MAX_NESTED = 20
+
+
+def read_mail(data: bytes, media_type: str) -> ParsedFile:
+    """One message and those it carries."""
+    documents = list(_documents(data))
+    metadata = {**documents[0].metadata} if documents else {}
+    return ParsedFile(media_type=media_type, documents=tuple(documents), metadata=metadata)
+
+
+def read_mbox(data: bytes, media_type: str) -> ParsedFile:
+    """Every message of a mailbox (mboxrd: `>From ` within a body is unquoted)."""
+    starts = [match.end() for match in _MBOX_FROM.finditer(data)]
+    if not starts:
+        raise CorruptFile("The mailbox has no message: no line starts with 'From '")
+    require(len(starts) <= _MAX_MESSAGES, f"the mailbox has over {_MAX_MESSAGES:,} messages")
+    ends = [match.start() for match in _MBOX_FROM.finditer(data)][1:]
+    documents: list[ParsedDocument] = []
+    for start, end in zip(starts, [*ends, len(data)], strict=True):
+        body = re.sub(rb"(?m)^>(>*From )", rb"\1", data[start:end])
+        documents.extend(_documents(body))
+    return ParsedFile(media_type=media_type, documents=tuple(documents))
+
+
+def _documents(data: bytes) -> Iterator[ParsedDocument]:
+    message = email.message_from_bytes(data, policy=policy.default)
+    yield from _message_documents(message, depth=0)
+
+
+def _message_documents(message: EmailMessage, *, depth: int) -> Iterator[ParsedDocument]:
+    require(depth <= _MAX_NESTED, "its messages are nested too deeply")
+    builder = DocumentBuilder()
+    for name in _SHOWN_HEADERS:
+        if value := _header(message, name):
+            builder.add(f"{name}: {value}", separator="\n")
+    carried: list[EmailMessage] = []
+    for text in _body_texts(message, carried, depth=0):
+        builder.add(text)
+    if not builder.is_empty:
+        found = facts(
+            title=_header(message, "Subject"),
+            author=_header(message, "From"),
+            date=_header(message, "Date"),
+        )
+        yield builder.build(metadata=found)
+    for inner in carried:
+        yield from _message_documents(inner, depth=depth + 1)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """A header decoded (RFC 2047), or as it came where it cannot be parsed."""
+    try:
+        value = str(message.get(name, ""))
+    except (MessageError, ValueError, IndexError, AttributeError, TypeError):
+        # The standard library's header parser raises these on some malformed addresses.
+        raw = cast("Message", message).raw_items()
+        value = next((str(v) for k, v in raw if k.lower() == name.lower()), "")
+    return one_line(value.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def _body_texts(part: EmailMessage, carried: list[EmailMessage], *, depth: int) -> Iterator[str]:
+    require(depth <= min(MAX_DEPTH, 100), "its parts are nested too deeply")
+    kind = part.get_content_type()
+    if kind == "message/rfc822":
+        carried.extend(_subparts(part))
+    elif kind == "multipart/alternative":
+        yield from _best_alternative(_subparts(part), carried, depth=depth + 1)
+    elif part.is_multipart():
+        for inner in _subparts(part):
+            yield from _body_texts(inner, carried, depth=depth + 1)
+    elif part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
+        if name := part.get_filename():
+            yield f"Attachment: {one_line(str(name))}"
+    else:
+        yield _part_text(part)
+
+
+def _subparts(part: EmailMessage) -> list[EmailMessage]:
+    payload = part.get_payload()
+    return cast("list[EmailMessage]", payload) if isinstance(payload, list) else []
+
+
+def _best_alternative(
+    parts: list[EmailMessage], carried: list[EmailMessage], *, depth: int
+) -> Iterator[str]:
+    """The plain text, and the others where they say something that it does not."""
+    said: set[str] = set()
+    plain_first = sorted(parts, key=lambda part: part.get_content_type() != "text/plain")
+    for part in plain_first:
+        text = "\n\n".join(_body_texts(part, carried, depth=depth))
+        words = set(re.findall(r"\w+", text.lower()))
+        if len(words - said) > 0.2 * len(words):
+            yield text
+        said |= words
+
+
+def _part_text(part: EmailMessage) -> str:
+    payload = part.get_payload(decode=True)
+    data = payload if isinstance(payload, bytes) else b""
+    charset = part.get_content_charset("utf-8")
+    try:
+        text = data.decode(charset)
+    except (UnicodeDecodeError, LookupError):
+        try:
+            text = decode(data, declared=True)
+        except (UnsupportedFileType, CorruptFile):
+            text = data.decode("latin-1")
+    if part.get_content_type() != "text/html":
+        return text
+    return read_html(text).builder.build().text

@@ -1,0 +1,156 @@
+"""PDF: a document per page, through pdfium; pypdf reads again what pdfium finds no text in."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+
+from privategpt.backends.parsers.bounds import MAX_TEXT_CHARS, Bounds, require
+from privategpt.backends.parsers.file_metadata import facts
+from privategpt.backends.parsers.pdf_bounds import check_streams
+from privategpt.backends.parsers.pdf_text import clean_title, page_texts
+from privategpt.backends.parsers.pdfium import Bookmark, Pdf, PdfNotOpened
+from privategpt.domain.documents import Heading, ParsedDocument, ParsedFile
+from privategpt.domain.errors import CorruptFile, EncryptedFile, NoTextFound
+
+
+def read_pdf(data: bytes, media_type: str, *, bounds: Bounds, password: str | None) -> ParsedFile:
+    """Every page with text, labelled as the document numbers it (else from 1).
+
+    Raises `EncryptedFile`, `CorruptFile`, and `NoTextFound` for a scan.
+    """
+    check_streams(data)
+    try:
+        pdf = _open(data, password)
+    except PdfNotOpened as error:
+        if error.needs_password:
+            raise EncryptedFile(_password_advice(password)) from error
+        raw = _read_again(data, bounds)
+        if not any(map(str.strip, raw)):
+            raise CorruptFile("The PDF is damaged or cut off and cannot be opened") from error
+        return _parsed_file(page_texts(raw), media_type, labels={}, outline=(), information={})
+    try:
+        return _read_open(pdf, data, media_type, bounds)
+    finally:
+        pdf.close()
+
+
+def _open(data: bytes, password: str | None) -> Pdf:
+    """With the empty password first, which many encrypted files have, then with the given one."""
+    try:
+        return Pdf(data, password=None)
+    except PdfNotOpened as error:
+        if not (error.needs_password and password):
+            raise
+        return Pdf(data, password=password)
+
+
+def _password_advice(password: str | None) -> str:
+    if password:
+        return "The PDF is encrypted, and the password given does not open it"
+    return "The PDF is encrypted: send its password with it"
+
+
+def _read_open(pdf: Pdf, data: bytes, media_type: str, bounds: Bounds) -> ParsedFile:
+    _require_pages(len(pdf), bounds)
+    raw: list[str] = []
+    damaged = chars = 0
+    for index in range(len(pdf)):
+        text = pdf.page_text(index)
+        damaged += text is None
+        chars += len(text or "")
+        require(chars <= MAX_TEXT_CHARS, "it has too much text")
+        raw.append(text or "")
+    texts = page_texts(raw)
+    if not any(texts):
+        if damaged == len(raw):
+            raise CorruptFile("The PDF is damaged: none of its pages can be read")
+        texts = page_texts(_read_again(data, bounds))
+    if not any(texts):
+        raise NoTextFound(
+            "The PDF has no text, only images or drawings: run OCR on it, and upload the result"
+        )
+    return _parsed_file(
+        texts,
+        media_type,
+        labels={index: pdf.label(index) for index in range(len(pdf))},
+        outline=pdf.outline(),
+        information=pdf.information(),
+    )
+
+
+def _require_pages(count: int, bounds: Bounds) -> None:
+    require(count <= bounds.max_pages, f"it has {count:,} pages, {bounds.max_pages:,} are allowed")
+
+
+def _read_again(data: bytes, bounds: Bounds) -> list[str]:
+    """The pages' texts by pypdf, [] where it fails as well."""
+    import pypdf
+    from pypdf.errors import DependencyError, PyPdfError
+
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(data))
+        _require_pages(len(reader.pages), bounds)
+        return [page.extract_text() for page in reader.pages]
+    except DependencyError:
+        return []  # AES without the optional cryptography package
+    except (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError):
+        return []  # pypdf's own errors do not cover what damage leads its code to
+    except (RecursionError, OSError, ZeroDivisionError, NotImplementedError):
+        return []
+
+
+def _parsed_file(
+    texts: Sequence[str],
+    media_type: str,
+    *,
+    labels: Mapping[int, str],
+    outline: Sequence[Bookmark],
+    information: Mapping[str, str],
+) -> ParsedFile:
+    headings = _page_headings(texts, outline)
+    documents = tuple(
+        ParsedDocument(
+            text=text,
+            page_label=clean_title(labels.get(index, "")) or str(index + 1),
+            headings=headings[index],
+        )
+        for index, text in enumerate(texts)
+        if text
+    )
+    metadata = facts(
+        title=information.get("Title"),
+        author=information.get("Author"),
+        date=information.get("CreationDate"),
+    )
+    return ParsedFile(media_type=media_type, documents=documents, metadata=metadata)
+
+
+def _page_headings(texts: Sequence[str], outline: Sequence[Bookmark]) -> list[tuple[Heading, ...]]:
+    """For each page, the sections it starts in (at offset 0) and those that begin on it."""
+    by_page: dict[int, list[Bookmark]] = {}
+    for bookmark in outline:
+        by_page.setdefault(bookmark.page, []).append(bookmark)
+    running: list[Heading] = []
+    pages: list[tuple[Heading, ...]] = []
+    for index, text in enumerate(texts):
+        headings = [Heading(start=0, level=h.level, title=h.title) for h in running]
+        position = 0
+        for bookmark in by_page.get(index, ()):
+            title = clean_title(bookmark.title)
+            if not title:
+                continue
+            position = _find_title(text, title, position)
+            heading = Heading(start=position, level=bookmark.level, title=title)
+            headings.append(heading)
+            running = [h for h in running if h.level < heading.level] + [heading]
+        pages.append(tuple(headings))
+    return pages
+
+
+def _find_title(text: str, title: str, start: int) -> int:
+    """Where the title's words stand on the page, whatever the blanks; else `start`."""
+    words = r"\s*".join(map(re.escape, title.replace(" ", "")[:200]))
+    match = re.compile(words, re.IGNORECASE).search(text, start)
+    return match.start() if match else start

@@ -1,0 +1,149 @@
+"""pdfium behind types: just what reading text takes. It must be called from one thread only."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, cast
+
+import pypdfium2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+
+_MAX_BOOKMARKS = 20_000
+_MAX_ANNOTATIONS = 5_000
+_OUTLINE_DEPTH = 8
+_WRONG_PASSWORD = 4
+
+_pdfium = cast("Any", pypdfium2)
+_raw = cast("Any", pypdfium2).raw
+
+
+class PdfNotOpened(Exception):
+    """pdfium could not open the file; `needs_password` where that is the reason."""
+
+    def __init__(self, *, needs_password: bool) -> None:
+        super().__init__()
+        self.needs_password = needs_password
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """An entry of the outline: its page, 0-based, and how deep it is, 1 being the top."""
+
+    page: int
+    level: int
+    title: str
+
+
+class Pdf:
+    """An open PDF."""
+
+    def __init__(self, data: bytes, *, password: str | None) -> None:
+        try:
+            self._document: Any = _pdfium.PdfDocument(data, password=password)
+            self._pages: int = len(self._document)
+        except _pdfium.PdfiumError as error:
+            code = cast("int | None", getattr(error, "err_code", None))
+            raise PdfNotOpened(needs_password=code == _WRONG_PASSWORD) from error
+        self._has_form = self._document.get_formtype() != _raw.FORMTYPE_NONE
+        if self._has_form:
+            self._document.init_forms()
+
+    def close(self) -> None:
+        """Release pdfium's memory."""
+        self._document.close()
+
+    def __len__(self) -> int:
+        return self._pages
+
+    def label(self, index: int) -> str:
+        """The page's label in the document's own numbering, "" where it has none."""
+        return cast("str", self._document.get_page_label(index))
+
+    def information(self) -> dict[str, str]:
+        """The document information dictionary: Title, Author, CreationDate and so on."""
+        return cast("dict[str, str]", self._document.get_metadata_dict())
+
+    def outline(self) -> list[Bookmark]:
+        """The bookmarks that lead to a page, in reading order."""
+        found: list[Bookmark] = []
+        entries = self._document.get_toc(max_depth=_OUTLINE_DEPTH)
+        for entry in islice(cast("Iterator[Any]", entries), _MAX_BOOKMARKS):
+            target = entry.get_dest()
+            page = None if target is None else cast("int | None", target.get_index())
+            if page is not None:
+                found.append(Bookmark(page=page, level=entry.level + 1, title=entry.get_title()))
+        return found
+
+    def page_text(self, index: int) -> str | None:
+        """What stands on the page and, behind it, what is filled into its form fields.
+
+        None where the page is too damaged to load.
+        """
+        try:
+            page: Any = self._document.get_page(index)
+        except _pdfium.PdfiumError:
+            return None
+        try:
+            text = _text_of(page)
+            values = "\n".join(self._form_values(page)) if self._has_form else ""
+        except _pdfium.PdfiumError:
+            return None
+        finally:
+            page.close()
+        return f"{text}\n\n{values}" if values else text
+
+    def _form_values(self, page: Any) -> Iterator[str]:
+        count = min(_raw.FPDFPage_GetAnnotCount(page), _MAX_ANNOTATIONS)
+        for index in range(count):
+            annotation: Any = _raw.FPDFPage_GetAnnot(page, index)
+            if not annotation:
+                continue
+            try:
+                if line := self._form_value(annotation):
+                    yield line
+            finally:
+                _raw.FPDFPage_CloseAnnot(annotation)
+
+    def _form_value(self, annotation: Any) -> str:
+        if _raw.FPDFAnnot_GetSubtype(annotation) != _raw.FPDF_ANNOT_WIDGET:
+            return ""
+        form: Any = self._document.formenv
+        kind = _raw.FPDFAnnot_GetFormFieldType(form, annotation)
+        if kind not in {
+            _raw.FPDF_FORMFIELD_TEXTFIELD,
+            _raw.FPDF_FORMFIELD_COMBOBOX,
+            _raw.FPDF_FORMFIELD_LISTBOX,
+        }:
+            return ""
+
+        def read(function: Callable[..., int]) -> str:
+            return _utf16(lambda buffer, size: function(form, annotation, buffer, size))
+
+        value = read(_raw.FPDFAnnot_GetFormFieldValue)
+        name = read(_raw.FPDFAnnot_GetFormFieldAlternateName) or read(
+            _raw.FPDFAnnot_GetFormFieldName
+        )
+        return f"{name}: {value}" if value.strip() else ""
+
+
+def _text_of(page: Any) -> str:
+    textpage: Any = page.get_textpage()
+    try:
+        # Bounded by the page's box: text outside of it is not on the page that people see.
+        text = cast("str", textpage.get_text_bounded())
+        if not text.strip() and textpage.count_chars() > 0:
+            text = cast("str", textpage.get_text_range())
+        return text
+    finally:
+        textpage.close()
+
+
+def _utf16(read: Callable[[Any, int], int]) -> str:
+    size = read(None, 0)
+    if size <= 2:
+        return ""
+    buffer = (ctypes.c_ushort * (size // 2))()
+    read(buffer, size)
+    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")

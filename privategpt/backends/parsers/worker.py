@@ -1,0 +1,130 @@
+"""The parser worker's process: `python -m privategpt.backends.parsers.worker`.
+
+It takes uploads from its standard input and answers on its standard output (`transfer`), one
+after the other, within the memory it was given, until its input ends. It reads hostile files, so
+it may be killed, or end by itself, at any time; the pool starts another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import queue
+import resource
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from privategpt.backends.parsers.bounds import Bounds
+from privategpt.backends.parsers.reading import read_file
+from privategpt.backends.parsers.transfer import (
+    BEGUN,
+    Frame,
+    frame_of_error,
+    frames_of_file,
+    read_frame,
+    upload_of_frame,
+)
+from privategpt.domain.errors import (
+    CorruptFile,
+    FileExceedsBounds,
+    UnreadableFile,
+    UnsupportedFileType,
+)
+
+BASE_BYTES = 300_000_000
+BYTES_PER_BYTE = 20
+"""What reading takes: trees, rows and texts of a packed file are some ten times its size."""
+
+RETIRE_ABOVE_BYTES = 400_000_000
+"""A worker that has ever been this large ends after its job: its memory would not shrink."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Serve until the input ends."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--memory-bytes", type=int, required=True)
+    parser.add_argument("--max-pages", type=int, required=True)
+    options = parser.parse_args(arguments)
+    jobs, answers = _own_the_pipes()
+    logging.disable(logging.CRITICAL)  # libraries complain about broken files; we answer instead
+    _offer_to_the_kernel()
+    _serve(jobs, answers, Bounds(max_pages=options.max_pages), options.memory_bytes)
+
+
+def _own_the_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Move the pipes away from where native libraries print."""
+    jobs = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    with Path(os.devnull).open("r+b") as devnull:
+        os.dup2(devnull.fileno(), 0)
+    os.dup2(2, 1)
+    return jobs, answers
+
+
+def _offer_to_the_kernel() -> None:
+    """Where the whole machine runs short of memory, this process should go first."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _limit_memory(size_bytes: int, memory_bytes: int) -> None:
+    """Let a file of this size take what honest files take, and never more than `memory_bytes`.
+
+    Counted as address space beyond what is mapped now; where the system has no such count, the
+    pool's time limit stands alone.
+    """
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        mapped = int(statm.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        allowed = min(memory_bytes, BASE_BYTES + BYTES_PER_BYTE * size_bytes)
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        limit = mapped + allowed
+        resource.setrlimit(
+            resource.RLIMIT_AS,
+            (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard),
+        )
+
+
+def _serve(jobs: BinaryIO, answers: BinaryIO, bounds: Bounds, memory_bytes: int) -> None:
+    inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(jobs, inbox), daemon=True).start()
+    while True:
+        _answer(inbox.get(), answers, bounds, memory_bytes)
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > RETIRE_ABOVE_BYTES:
+            return
+
+
+def _receive(jobs: BinaryIO, inbox: queue.SimpleQueue[Frame]) -> None:
+    """Pass jobs on; when the server has gone, end at once, in the middle of a job too."""
+    while frame := read_frame(jobs):
+        inbox.put(frame)
+    os._exit(0)
+
+
+def _answer(job: Frame, answers: BinaryIO, bounds: Bounds, memory_bytes: int) -> None:
+    answers.write(BEGUN.encode())
+    answers.flush()
+    upload = upload_of_frame(job)
+    try:
+        _limit_memory(upload.path.stat().st_size, memory_bytes)
+        for frame in frames_of_file(read_file(upload, bounds)):
+            answers.write(frame.encode())
+    except (UnreadableFile, UnsupportedFileType) as error:
+        answers.write(frame_of_error(error).encode())
+    except MemoryError:
+        refusal = FileExceedsBounds("The file takes more memory to read than is allowed")
+        answers.write(frame_of_error(refusal).encode())
+        answers.flush()
+        sys.exit(1)
+    except OSError as error:
+        reason = error.strerror or "input error"
+        answers.write(frame_of_error(CorruptFile(f"The upload cannot be read: {reason}")).encode())
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()
