@@ -39,6 +39,8 @@ SQLITE_PRAGMAS = (
 class Database:
     """Two engines on one database, shared by all stores that keep tables in it.
 
+    Both hide parameters: an error that reaches a log must not carry a document's text.
+
     The reader's connections commit by themselves, so a read is one round trip and never holds
     back a write; the writer's open a transaction that already holds the write lock.
     """
@@ -60,8 +62,8 @@ class Database:
     async def write(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run `transaction` and commit it, or roll it back if it raises.
 
-        Cancelling the caller does not cut it off: once this returns or raises, it is settled
-        whether the change has been made, so that whoever cleans up can ask.
+        A cancellation of the caller reaches it only at its next await: it always learns whether
+        the change has been made, and will not clean up behind a commit that succeeded.
         """
         return await _settle(self._transact(transaction))
 
@@ -79,20 +81,22 @@ class Database:
 
 
 async def _settle(operation: Coroutine[Any, Any, T]) -> T:
+    """Run `operation` to its end; what cancels the caller meanwhile is put off."""
     task = asyncio.create_task(operation)
     interruption: asyncio.CancelledError | None = None
-    # The scope holds anyio's cancellation back, the loop asyncio's own.
+    # The scope holds back anyio's cancellation, the loop asyncio's own.
     with CancelScope(shield=True):
         while not task.done():
             try:
                 await asyncio.wait([task])
             except asyncio.CancelledError as error:
                 interruption = error
-    if interruption is None:
-        return task.result()
-    if not task.cancelled():
-        task.exception()  # retrieved, or asyncio would report it as lost
-    raise interruption
+    caller = asyncio.current_task()
+    if interruption is not None and caller is not None:
+        # Asked anew, not a second time: `asyncio.timeout` counts the requests.
+        caller.uncancel()
+        caller.cancel(*interruption.args)
+    return task.result()
 
 
 def sqlite_database(file: Path, *, folder_lock: FolderLock) -> Database:
@@ -100,6 +104,7 @@ def sqlite_database(file: Path, *, folder_lock: FolderLock) -> Database:
     url = URL.create("sqlite+aiosqlite", database=str(file))
     writer = create_async_engine(
         url,
+        hide_parameters=True,
         # Python's driver shall leave transactions alone: `_begin_immediate` opens them.
         connect_args={"isolation_level": None},
         pool_size=1,
@@ -108,6 +113,7 @@ def sqlite_database(file: Path, *, folder_lock: FolderLock) -> Database:
     )
     reader = create_async_engine(
         url,
+        hide_parameters=True,
         isolation_level="AUTOCOMMIT",
         skip_autocommit_rollback=True,
         pool_size=SQLITE_READERS,
@@ -126,10 +132,15 @@ def postgres_database(url: URL) -> Database:
     """PostgreSQL through asyncpg; several processes may share it."""
     url, connect_args = _asyncpg_dialect(url)
     writer = create_async_engine(
-        url, connect_args=connect_args, pool_size=POSTGRES_CONNECTIONS, pool_pre_ping=True
+        url,
+        hide_parameters=True,
+        connect_args=connect_args,
+        pool_size=POSTGRES_CONNECTIONS,
+        pool_pre_ping=True,
     )
     reader = create_async_engine(
         url,
+        hide_parameters=True,
         connect_args=connect_args,
         isolation_level="AUTOCOMMIT",
         skip_autocommit_rollback=True,

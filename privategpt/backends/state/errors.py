@@ -6,12 +6,15 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from privategpt.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 
 RETRY_AFTER_S = 5
+UNSTORABLE = "The text has characters that cannot be stored"
+# The class of SQLSTATEs that blame the values.
+DATA_EXCEPTIONS = "22"
 
 SQLITE_REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -40,13 +43,29 @@ def translated() -> Generator[None]:
         yield
     except IntegrityError as error:
         raise Conflict("The state store already holds something of that id") from error
-    except (DataError, UnicodeEncodeError) as error:
-        raise InvalidRequest("The text has characters that cannot be stored") from error
-    except (DBAPIError, PoolTimeout, OSError) as error:
-        raise unavailable(error) from error
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(UNSTORABLE) from error
+    except DBAPIError as error:
+        if _is_about_the_values(error):
+            raise InvalidRequest(UNSTORABLE) from error
+        raise _unavailable(error) from error
+    except (PoolTimeout, OSError) as error:
+        raise _unavailable(error) from error
 
 
-def unavailable(error: Exception) -> Unavailable:
+def _is_about_the_values(error: DBAPIError) -> bool:
+    """PostgreSQL refuses U+0000 and lone surrogates, the latter already in its driver."""
+    refused_by_driver = isinstance(error.orig, BaseException) and isinstance(
+        error.orig.__cause__, ValueError
+    )
+    return refused_by_driver or _sqlstate(error.orig).startswith(DATA_EXCEPTIONS)
+
+
+def _sqlstate(cause: BaseException | None) -> str:
+    return getattr(cause, "sqlstate", None) or ""
+
+
+def _unavailable(error: Exception) -> Unavailable:
     """What the caller is told of a database that does not serve: why, where that is known."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     return Unavailable(
@@ -63,7 +82,7 @@ def _reason(cause: BaseException | None) -> str:
         # The low byte is the primary code; the rest only says where it happened.
         code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         return SQLITE_REASONS.get(code, "it failed")
-    return POSTGRES_REASONS.get(getattr(cause, "sqlstate", None) or "", "it failed")
+    return POSTGRES_REASONS.get(_sqlstate(cause), "it failed")
 
 
 def not_found(item_id: str) -> NotFound:

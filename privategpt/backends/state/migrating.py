@@ -27,13 +27,18 @@ async def upgrade(connection: AsyncConnection) -> None:
     await connection.run_sync(_upgrade)
 
 
-def _upgrade(connection: Connection) -> None:
+def configuration(connection: Connection) -> Config:
+    """What Alembic's commands need to work on `connection`."""
     config = Config()
     # Alembic's options interpolate `%`, which a folder's name may hold.
     config.set_main_option("script_location", str(REVISIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
+    return config
+
+
+def _upgrade(connection: Connection) -> None:
     try:
-        command.upgrade(config, "head")
+        command.upgrade(configuration(connection), "head")
     except CommandError as error:
         raise StartRefused(
             "The state store was written by a newer version of privategpt; start that one"

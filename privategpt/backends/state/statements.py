@@ -141,7 +141,13 @@ HIDE_FILE = update(files).where(files.c.file_id == _file_id).values(state=DELETI
 HIDE_DOCUMENT = update(documents).where(documents.c.doc_id == _doc_id).values(state=DELETING)
 HIDE_NAMESAKES = (
     update(files)
-    .where(_mine, files.c.name == bindparam("by_name"), _file_is_ready, files.c.file_id != _file_id)
+    .where(
+        # SQLAlchemy keeps the columns' own names for the values.
+        files.c.tenant == bindparam("by_tenant"),
+        files.c.name == bindparam("by_name"),
+        files.c.file_id != _file_id,
+        _file_is_ready,
+    )
     .values(state=DELETING)
 )
 
@@ -159,8 +165,9 @@ FORGET_DOCUMENT = delete(documents).where(documents.c.doc_id == _doc_id, documen
 
 # Every tenant's
 
-ABANDONED_FILES = select(files.c.file_id).where(files.c.state != READY)
-ABANDONED_DOCUMENTS = select(documents.c.file_id, documents.c.doc_id).where(
+HIDDEN_FILES = select(files.c.file_id).where(files.c.state != READY)
+DELETING_FILES = HIDDEN_FILES.where(files.c.state == DELETING)
+DELETING_DOCUMENTS = select(documents.c.file_id, documents.c.doc_id).where(
     documents.c.state != READY, _of_document(_file_is_ready)
 )
 

@@ -145,10 +145,11 @@ class SqlStateStore:
     async def forget(self, deletion: Deletion) -> None:
         await self._database.write(partial(transactions.forget, deletion=deletion))
 
-    async def abandoned(self) -> list[Deletion]:
+    async def abandoned(self, *, pending: bool) -> list[Deletion]:
+        files = sql.HIDDEN_FILES if pending else sql.DELETING_FILES
         async with self._database.reading() as connection:
-            file_ids = (await connection.execute(sql.ABANDONED_FILES)).scalars().all()
-            documents = (await connection.execute(sql.ABANDONED_DOCUMENTS)).all()
+            file_ids = (await connection.execute(files)).scalars().all()
+            documents = (await connection.execute(sql.DELETING_DOCUMENTS)).all()
         return [Deletion(file_id=file_id) for file_id in file_ids] + [
             Deletion(file_id=row.file_id, doc_id=row.doc_id) for row in documents
         ]

@@ -54,7 +54,7 @@ async def commit(
     if replaces:
         await connection.execute(
             sql.HIDE_NAMESAKES,
-            {"tenant": file.tenant, "by_name": file.name, "by_file_id": file.file_id},
+            {"by_tenant": file.tenant, "by_name": file.name, "by_file_id": file.file_id},
         )
     await connection.execute(sql.MAKE_READY, {"by_file_id": file.file_id} | _facts(file))
     ordered = sorted(documents, key=lambda document: document.position)
