@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, cast
 
-from privategpt.domain.errors import (
-    EngineTimedOut,
-    EngineUnavailable,
-    InvalidRequest,
-    ModelNotFound,
-    Unavailable,
-)
+from privategpt.domain.errors import EngineFailed, InvalidRequest
 
 JsonMap = Mapping[str, Any]
 
@@ -41,7 +35,7 @@ class EngineFacts:
 
 
 class Caller(Protocol):
-    """Calls one endpoint and returns its JSON, with the domain's errors.
+    """Calls one endpoint and returns its JSON, None if there is none; raises the domain's errors.
 
     `path` beginning with "/" is below the server's root, else below its /v1.
     """
@@ -107,11 +101,7 @@ async def count_text(call: Caller, facts: EngineFacts, *, text: str, model: str)
 
 
 async def _list_models(call: Caller) -> Sequence[object]:
-    try:
-        listed = _map(await call("models"))
-    except (InvalidRequest, ModelNotFound):
-        return ()
-    data = listed.get("data")
+    data = _map(await call("models")).get("data")
     return cast("Sequence[object]", data) if isinstance(data, list) else ()
 
 
@@ -128,9 +118,7 @@ async def _optional(call: Caller, path: str, body: JsonMap | None = None) -> Jso
     """The answer of an endpoint that a server need not have; empty if it has not."""
     try:
         return _map(await call(path, body))
-    except (EngineUnavailable, EngineTimedOut):
-        raise
-    except (Unavailable, InvalidRequest, ModelNotFound):
+    except (EngineFailed, InvalidRequest):
         return {}
 
 

@@ -43,6 +43,7 @@ AFTER_FINISH_S = 5.0
 """How long the usage may be late once the reply is complete; then we count it ourselves."""
 CONTROL_TIMEOUT_S = 15.0
 """For the small calls: models, props, tokenize."""
+_NOT_OFFERED = frozenset({404, 405, 501})
 RETRY_DELAY_S = 0.1
 """Before the one repetition of a call whose connection failed before anything came back."""
 
@@ -120,13 +121,8 @@ class OpenAICompatibleModel:
         return estimate_messages(messages) if counted is None else counted
 
     async def check(self) -> None:
-        """Return if the server answers GET /models; see `LanguageModel.check`."""
-        try:
-            await self._call("models")
-        except Unavailable:
-            raise
-        except PrivateGptError:
-            return  # it has no such endpoint, but it answers
+        """Return if the server answers GET /models, be it that it has none."""
+        await self._call("models")
 
     async def close(self) -> None:
         """Close the connections."""
@@ -226,6 +222,8 @@ class OpenAICompatibleModel:
                     return await self._client.get(url, cast_to=object)
                 return await self._client.post(url, cast_to=object, body=body)
         except VENDOR_ERRORS as error:
+            if isinstance(error, openai.APIStatusError) and error.status_code in _NOT_OFFERED:
+                return None
             raise translate(error) from error
 
     def _translate(
