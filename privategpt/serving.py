@@ -23,6 +23,8 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
         level=settings.server.log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    for chatty in ("alembic", "httpx", "httpx2", "httpcore", "httpcore2", "sentence_transformers"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     # Bound first: a port that is taken is told before the models are loaded.
     with _bind(settings.server.host, settings.server.port) as bound:
         async with open_server(settings) as parts:

@@ -119,7 +119,7 @@ class Ingestion:
         parsed = await self._parser.parse(request.upload)
         file = replace(file, media_type=parsed.media_type)
         documents = _documents(file, parsed, request.metadata)
-        chunks = await asyncio.to_thread(self._split, documents)
+        chunks = await asyncio.to_thread(self._split, parsed, file.file_id)
         await self._state.begin_file(file)
         kept = False
         try:
@@ -141,16 +141,14 @@ class Ingestion:
         )
         return stored
 
-    def _split(self, documents: Sequence[Document]) -> list[Chunk]:
-        tokenizer = self._embedding.tokenizer
+    def _split(self, parsed: ParsedFile, file_id: str) -> list[Chunk]:
         return [
             chunk
-            for document in documents
+            for position, part in enumerate(parsed.documents)
             for chunk in split(
-                document.text,
-                doc_id=document.doc_id,
-                headings=document.headings,
-                tokenizer=tokenizer,
+                part,
+                doc_id=document_id(file_id, position),
+                tokenizer=self._embedding.tokenizer,
             )
         ]
 
