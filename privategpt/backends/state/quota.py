@@ -6,7 +6,6 @@ take the same unit twice. A day's row stays when the day is over: one per tenant
 
 from __future__ import annotations
 
-import asyncio
 from datetime import date
 from functools import partial
 
@@ -55,25 +54,7 @@ class SqlQuota:
     async def reserve(self, tenant: str, day: date, *, limit: int) -> bool:
         if limit < 1:  # the day's first unit is inserted without a look at the limit
             return False
-        taken = False
-
-        async def take(connection: AsyncConnection) -> None:
-            nonlocal taken
-            result = await connection.execute(
-                RESERVE[connection.dialect.name], {"tenant": tenant, "day": day, "most": limit}
-            )
-            row = result.first()
-            # Committed here: what is `taken` must be so even where the caller is cancelled.
-            await connection.commit()
-            taken = row is not None
-
-        try:
-            await self._database.write(take)
-        except asyncio.CancelledError:
-            if taken:
-                await self.refund(tenant, day)
-            raise
-        return taken
+        return await self._database.write(partial(_take, tenant=tenant, day=day, limit=limit))
 
     async def refund(self, tenant: str, day: date) -> None:
         await self._database.write(partial(_refund, tenant=tenant, day=day))
@@ -82,6 +63,13 @@ class SqlQuota:
         async with self._database.reading() as connection:
             result = await connection.execute(USED, {"by_tenant": tenant, "by_day": day})
             return result.scalar() or 0
+
+
+async def _take(connection: AsyncConnection, *, tenant: str, day: date, limit: int) -> bool:
+    result = await connection.execute(
+        RESERVE[connection.dialect.name], {"tenant": tenant, "day": day, "most": limit}
+    )
+    return result.first() is not None
 
 
 async def _refund(connection: AsyncConnection, *, tenant: str, day: date) -> None:
