@@ -6,6 +6,7 @@ Points, filters, word weights and fusion are those of the embedded index, so bot
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -14,7 +15,7 @@ from contextlib import asynccontextmanager
 import grpc
 import httpx
 from qdrant_client import AsyncQdrantClient, models
-from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.conversions.common_types import PointId
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from qdrant_edge import SparseVector
@@ -304,6 +305,8 @@ async def _server_errors(timeout_s: float) -> AsyncGenerator[None]:
         ) from error
     except ResponseHandlingException as error:
         raise _connection_failure(error.source) from error
+    except (json.JSONDecodeError, QdrantException) as error:
+        raise EngineFailed("The vector database answered with what is no answer") from error
     except UnexpectedResponse as error:
         raise _refusal(error) from error
     except grpc.aio.AioRpcError as error:
@@ -319,7 +322,7 @@ def _connection_failure(source: Exception) -> Unavailable:
 
 
 def _refusal(error: UnexpectedResponse) -> Unavailable:
-    if error.status_code in {502, 503, 504}:
+    if error.status_code in {429, 502, 503, 504}:
         return EngineUnavailable("The vector database is not available")
     return EngineFailed(f"The vector database refused with status {error.status_code}")
 
@@ -327,6 +330,6 @@ def _refusal(error: UnexpectedResponse) -> Unavailable:
 def _rpc_failure(code: grpc.StatusCode) -> Unavailable:
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return EngineTimedOut("The vector database did not answer in time")
-    if code is grpc.StatusCode.UNAVAILABLE:
-        return EngineUnavailable("The vector database cannot be reached")
+    if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}:
+        return EngineUnavailable("The vector database is not available")
     return EngineFailed(f"The vector database refused with {code.name}")
