@@ -20,8 +20,9 @@ from privategpt.domain.documents import Heading
 LINE = re.compile("[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 SENTENCE_END = re.compile(
     r"""
-    [.!?…]+ ["'”’»)\]]* (?=\s)                  # Latin, Greek, Cyrillic: white space must follow
-  | [。！？｡．؟۔।॥։።။។༎᠃‼⁇⁈⁉]+ ["'”’»)\]」』）】〉》]*   # scripts whose full stop ends a sentence alone
+    # Latin, Greek and Cyrillic need white space behind; the other full stops end a sentence alone.
+    [.!?…]+ ["'”’»)\]]* (?=\s)
+  | [。！？｡．؟۔।॥։።။។༎᠃‼⁇⁈⁉]+ ["'”’»)\]」』）】〉》]*
     """,
     re.VERBOSE,
 )

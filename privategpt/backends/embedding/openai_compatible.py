@@ -1,0 +1,222 @@
+"""Embeddings from any OpenAI-compatible server: TEI, vLLM, Infinity, llama.cpp, OpenAI."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import openai
+
+from privategpt.backends.embedding.limits import cut_to_window
+from privategpt.backends.embedding.tokenizer import EstimatedTokenizer, encodable
+from privategpt.backends.embedding.vectors import decode_base64, unit_vector
+from privategpt.domain.errors import (
+    EngineFailed,
+    EngineTimedOut,
+    EngineUnavailable,
+    InvalidSettings,
+    Unavailable,
+)
+from privategpt.domain.ports import Embeddings, Tokenizer, Vector
+
+if TYPE_CHECKING:
+    from openai.types import CreateEmbeddingResponse
+
+DEFAULT_MAX_TOKENS = 512
+_CONCURRENT_BATCHES = 4
+_RETRIES = 1
+_PROBE = "dimensions"
+
+
+class OpenAICompatibleModel:
+    """An `EmbeddingModel` behind an OpenAI-compatible endpoint.
+
+    `ask_for_dimensions` sends `dimensions` with each request, which only models that can shorten
+    their vectors accept. The server's tokenizer is out of reach: chunks are measured with
+    `EstimatedTokenizer`, which errs on the safe side of `max_tokens`.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: openai.AsyncOpenAI,
+        model: str,
+        dimensions: int,
+        ask_for_dimensions: bool = False,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        batch_size: int = 32,
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._dimensions = dimensions
+        self._ask_for_dimensions = ask_for_dimensions
+        self._batch_size = batch_size
+        self._tokenizer = EstimatedTokenizer(max_tokens=max_tokens)
+        self._encoding: Literal["base64", "float"] = "base64"
+        self._slots = asyncio.Semaphore(_CONCURRENT_BATCHES)
+
+    @property
+    def name(self) -> str:
+        """The model's name on the server."""
+        return self._model
+
+    @property
+    def fingerprint(self) -> str:
+        """From the model's name and the dimensions; a server does not tell more."""
+        return f"openai-compatible {self._model} {self._dimensions}"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return self._dimensions
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """An estimate."""
+        return self._tokenizer
+
+    async def embed_passages(self, texts: Sequence[str]) -> Embeddings:
+        """Embed in batches of `batch_size`, several at once."""
+        starts = range(0, len(texts), self._batch_size)
+        batches = [texts[start : start + self._batch_size] for start in starts]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._embed_in_turn(batch)) for batch in batches]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures  # the others follow from the first
+        return _join([task.result() for task in tasks])
+
+    async def embed_query(self, text: str) -> Embeddings:
+        """Embed one text, without waiting for passages."""
+        return await self._embed([text])
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self._client.close()
+
+    async def _embed_in_turn(self, texts: Sequence[str]) -> Embeddings:
+        async with self._slots:
+            return await self._embed(texts)
+
+    async def _embed(self, texts: Sequence[str]) -> Embeddings:
+        # An empty input is an error to most servers; a space is the nearest that is none.
+        cut = [cut_to_window(encodable(text), self._tokenizer) for text in texts]
+        response = await self.ask([text or " " for text, _ in cut])
+        vectors = _read_vectors(response, count=len(texts), dimensions=self._dimensions)
+        return Embeddings(vectors=vectors, tokens=_read_tokens(response, sum(n for _, n in cut)))
+
+    async def ask(self, texts: list[str]) -> CreateEmbeddingResponse:
+        """The server's answer as it is, with its failures translated."""
+        try:
+            return await self._call(texts)
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            if self._encoding == "float":
+                raise _translate(error) from error
+            return await self._request_floats(texts)
+        except openai.OpenAIError as error:
+            raise _translate(error) from error
+
+    async def _request_floats(self, texts: list[str]) -> CreateEmbeddingResponse:
+        """Some servers refuse base64; one that takes floats is asked for floats from now on."""
+        self._encoding = "float"
+        try:
+            return await self._call(texts)
+        except openai.OpenAIError as error:
+            self._encoding = "base64"
+            raise _translate(error) from error
+
+    async def _call(self, texts: list[str]) -> CreateEmbeddingResponse:
+        try:
+            return await self._client.embeddings.create(
+                model=self._model,
+                input=texts,
+                encoding_format=self._encoding,
+                dimensions=self._dimensions if self._ask_for_dimensions else openai.omit,
+            )
+        except ValueError as error:  # the client's, for an answer without data or without JSON
+            raise EngineFailed("The embedding server's answer cannot be read") from error
+
+
+async def connect_openai_compatible(
+    *,
+    base_url: str | None,
+    api_key: str | None,
+    model: str | None,
+    dimensions: int | None = None,
+    max_tokens: int | None = None,
+    batch_size: int = 32,
+    timeout_s: float = 60.0,
+) -> OpenAICompatibleModel:
+    """Connect, and find out how long the server's vectors are.
+
+    With `dimensions` set the server may be down at this moment. Raises `InvalidSettings` without
+    a model, and `Unavailable` where the dimensions are neither set nor answered.
+    """
+    if model is None:
+        raise InvalidSettings("Setting 'embedding.model' must name the server's model")
+    # A server without keys wants none, but the client insists on a value.
+    client = openai.AsyncOpenAI(
+        base_url=base_url, api_key=api_key or "none", timeout=timeout_s, max_retries=_RETRIES
+    )
+    try:
+        native = await _native_dimensions(client, model)
+    except Unavailable:
+        if dimensions is None:
+            await client.close()
+            raise
+        native = dimensions
+    return OpenAICompatibleModel(
+        client=client,
+        model=model,
+        dimensions=dimensions or native,
+        ask_for_dimensions=dimensions not in (None, native),
+        max_tokens=max_tokens or DEFAULT_MAX_TOKENS,
+        batch_size=batch_size,
+    )
+
+
+async def _native_dimensions(client: openai.AsyncOpenAI, model: str) -> int:
+    probe = OpenAICompatibleModel(client=client, model=model, dimensions=0)
+    response = await probe.ask([_PROBE])
+    return len(_read_vectors(response, count=1, dimensions=None)[0])
+
+
+def _read_vectors(
+    response: CreateEmbeddingResponse, *, count: int, dimensions: int | None
+) -> tuple[Vector, ...]:
+    """In the order of `index`, whatever order and encoding the server chose."""
+    items = sorted(response.data or [], key=lambda item: item.index)
+    if [item.index for item in items] != list(range(count)):
+        raise EngineFailed(
+            f"The embedding server answered with {len(items)} vectors for {count} texts"
+        )
+    # Asked for base64 the client leaves strings where its type says floats.
+    values = [cast("Any", item.embedding) for item in items]
+    return tuple(
+        unit_vector(
+            decode_base64(value) if isinstance(value, str) else value, dimensions=dimensions
+        )
+        for value in values
+    )
+
+
+def _read_tokens(response: CreateEmbeddingResponse, estimate: int) -> int:
+    usage = cast("Any", response).usage  # some servers leave it out
+    return estimate if usage is None else int(usage.prompt_tokens)
+
+
+def _join(parts: Sequence[Embeddings]) -> Embeddings:
+    vectors = tuple(vector for part in parts for vector in part.vectors)
+    return Embeddings(vectors=vectors, tokens=sum(part.tokens for part in parts))
+
+
+def _translate(error: openai.OpenAIError) -> Unavailable:
+    if isinstance(error, openai.APITimeoutError):
+        return EngineTimedOut("The embedding server did not answer in time")
+    if isinstance(error, openai.APIConnectionError):
+        return EngineUnavailable("The embedding server cannot be reached")
+    if isinstance(error, openai.APIStatusError):
+        kind = EngineUnavailable if error.status_code in (429, 502, 503, 504) else EngineFailed
+        return kind(f"The embedding server answered with status {error.status_code}")
+    return EngineFailed("The embedding server's answer cannot be read")

@@ -1,0 +1,274 @@
+"""Any sentence-transformers model in this process: the bundled one, a folder, a name on the hub.
+
+Nothing is fetched unless the operator names a model that is neither bundled nor a folder, and
+then the usual variables of huggingface_hub (HF_HUB_OFFLINE, HF_HOME, HF_TOKEN) apply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from privategpt.backends.embedding import bundled
+from privategpt.backends.embedding.bert import load_bert, read_config
+from privategpt.backends.embedding.cpu import Dtype, choose_dtype, read_cpuinfo
+from privategpt.backends.embedding.encoder import EncodedText, Encoder, Prompts
+from privategpt.backends.embedding.text_reader import TextReader
+from privategpt.backends.embedding.vectors import unit_rows
+from privategpt.backends.embedding.worker import EmbeddingWorker
+from privategpt.domain.errors import InvalidSettings
+from privategpt.domain.ports import Embeddings, Tokenizer, Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer as FastTokenizer
+
+_PASSAGE_PROMPTS = ("document", "passage", "corpus")  # sentence-transformers' own order
+_FALLBACK_WINDOW = 512
+
+
+class SentenceTransformersModel:
+    """An `EmbeddingModel` over a loaded `Encoder`."""
+
+    def __init__(
+        self, *, name: str, fingerprint: str, encoder: Encoder, worker: EmbeddingWorker
+    ) -> None:
+        self._name = name
+        self._fingerprint = fingerprint
+        self._encoder = encoder
+        self._worker = worker
+
+    @property
+    def name(self) -> str:
+        """As the operator wrote it, or the bundled model's."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """From the weights, pooling and prompts; not from the number type, which only rounds."""
+        return self._fingerprint
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return self._encoder.dimensions
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's own."""
+        return self._encoder.tokenizer
+
+    async def embed_passages(self, texts: Sequence[str]) -> Embeddings:
+        """Embed what is searched; text beyond the window is cut off."""
+        return await self._worker.embed(texts, query=False)
+
+    async def embed_query(self, text: str) -> Embeddings:
+        """Embed what is searched for, ahead of waiting passages."""
+        return await self._worker.embed([text], query=True)
+
+    async def close(self) -> None:
+        """Stop the thread."""
+        await self._worker.close()
+
+
+def load_sentence_transformers(
+    model: str | None = None,
+    *,
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto",
+    batch_size: int = 32,
+    threads: int | None = None,
+) -> SentenceTransformersModel:
+    """Load `model` (None: the bundled one). Takes seconds and blocks: call it from a thread.
+
+    Raises `InvalidSettings` where there is no such model or it cannot be loaded.
+    """
+    folder = bundled.locate() if model is None else _find_folder(model)
+    number_type = choose_dtype(dtype, cpuinfo=read_cpuinfo())
+    if folder is not None:
+        name = bundled.NAME if model is None else folder.name
+        prompts = read_prompts(folder)
+        weights = bundled.WEIGHTS_SHA256 if model is None else None
+        identity = folder_identity(folder, weights_sha256=weights)
+        encoder = _load_folder(folder, dtype=number_type, prompts=prompts)
+    else:
+        name = cast("str", model)
+        encoder, identity = _load_from_hub(name, dtype=number_type)
+    return SentenceTransformersModel(
+        name=name,
+        fingerprint=make_fingerprint(identity, encoder),
+        encoder=encoder,
+        worker=EmbeddingWorker(
+            encoder=encoder, batch_size=batch_size, prepare=_thread_setter(threads)
+        ),
+    )
+
+
+def _find_folder(model: str) -> Path | None:
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
+        raise InvalidSettings(
+            f"There is no embedding model folder {folder.name!r} where it should be"
+        )
+    return None
+
+
+def _thread_setter(threads: int | None) -> Callable[[], None]:
+    def set_threads() -> None:
+        import torch
+
+        if threads is not None:
+            torch.set_num_threads(threads)
+
+    return set_threads
+
+
+def read_prompts(folder: Path) -> Prompts:
+    """The prompts of a model's own config_sentence_transformers.json."""
+    file = folder / "config_sentence_transformers.json"
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Prompts()
+    except ValueError as error:
+        raise InvalidSettings(f"{file.name!r} of the embedding model is not JSON") from error
+    return choose_prompts(config.get("prompts") or {}, config.get("default_prompt_name"))
+
+
+def choose_prompts(prompts: dict[str, str], default_name: str | None) -> Prompts:
+    """Which of a model's named prompts go before queries and passages."""
+    default = prompts.get(default_name or "", "")
+    passage = next((prompts[name] for name in _PASSAGE_PROMPTS if name in prompts), default)
+    return Prompts(query=prompts.get("query", default), passage=passage)
+
+
+def folder_identity(folder: Path, *, weights_sha256: str | None = None) -> str:
+    """A digest of what decides the vectors: weights, architecture, pooling, tokenizer.
+
+    `weights_sha256` spares reading weights that are known.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(_identity_files(folder)):
+        known = weights_sha256 if file.name == bundled.WEIGHTS else None
+        digest.update(f"{file.relative_to(folder)}\0".encode())
+        digest.update((known or bundled.file_sha256(file)).encode())
+    return f"sha256:{digest.hexdigest()[:32]}"
+
+
+def _identity_files(folder: Path) -> Iterator[Path]:
+    weights = list(folder.rglob("*.safetensors")) or list(folder.rglob("*.bin"))
+    yield from weights
+    for pattern in ("modules.json", "sentence_bert_config.json", "tokenizer.json"):
+        yield from folder.glob(pattern)
+    yield from folder.rglob("config.json")
+
+
+def make_fingerprint(identity: str, encoder: Encoder) -> str:
+    """Identity, dimensions and prompts in one line."""
+    prompts = json.dumps([encoder.prompts.query, encoder.prompts.passage])
+    return f"sentence-transformers {identity} {encoder.dimensions} {prompts}"
+
+
+def _load_folder(folder: Path, *, dtype: Dtype, prompts: Prompts) -> Encoder:
+    config = read_config(folder)
+    if config is not None and not _has_accelerator():
+        return load_bert(folder, config=config, dtype=dtype, prompts=prompts)
+    return _ModuleEncoder(model=_load(str(folder), dtype=dtype, local=True), prompts=prompts)
+
+
+def _has_accelerator() -> bool:
+    import torch
+
+    return torch.cuda.is_available() or torch.backends.mps.is_available()
+
+
+def _load_from_hub(name: str, *, dtype: Dtype) -> tuple[Encoder, str]:
+    model = _load(name, dtype=dtype, local=False)
+    prompts = choose_prompts(model.prompts, model.default_prompt_name)
+    revision = getattr(model.config, "_commit_hash", None) or "unknown revision"
+    return _ModuleEncoder(model=model, prompts=prompts), f"{name}@{revision}"
+
+
+class _Module(Protocol):
+    """What `SentenceTransformer` is to us; its own annotations leave much unknown."""
+
+    prompts: dict[str, str]
+    default_prompt_name: str | None
+
+    @property
+    def config(self) -> object: ...
+    @property
+    def tokenizer(self) -> object: ...
+    @property
+    def max_seq_length(self) -> int | None: ...
+    def get_embedding_dimension(self) -> int | None: ...
+    def encode(self, inputs: list[str], **options: Any) -> NDArray[np.float32]: ...
+
+
+def _load(name: str, *, dtype: Dtype, local: bool) -> _Module:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        model = SentenceTransformer(
+            name,
+            local_files_only=local,
+            trust_remote_code=False,
+            model_kwargs={"dtype": getattr(torch, dtype)},
+        )
+    except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
+        raise InvalidSettings(
+            f"The embedding model {Path(name).name!r} cannot be loaded: {error}"
+        ) from error
+    return cast("_Module", model)
+
+
+class _ModuleEncoder:
+    """Any pipeline of sentence-transformers modules."""
+
+    def __init__(self, *, model: _Module, prompts: Prompts) -> None:
+        self._model = model
+        self._prompts = prompts
+        self._reader = TextReader(
+            fast=_fast_tokenizer(model),
+            max_tokens=model.max_seq_length or _FALLBACK_WINDOW,
+            prompts=prompts,
+        )
+
+    @property
+    def dimensions(self) -> int:
+        return cast("int", self._model.get_embedding_dimension())
+
+    @property
+    def prompts(self) -> Prompts:
+        return self._prompts
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._reader.tokenizer
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str) -> list[EncodedText]:
+        return self._reader.read(texts, prompt=prompt)
+
+    def encode(self, batch: Sequence[EncodedText], *, prompt: str) -> list[Vector]:
+        rows = self._model.encode(
+            [text.text for text in batch],
+            prompt=prompt or None,
+            batch_size=len(batch),
+            show_progress_bar=False,
+        )
+        return unit_rows(rows.astype("float32"))
+
+
+def _fast_tokenizer(model: _Module) -> FastTokenizer:
+    from tokenizers import Tokenizer as Fast
+
+    tokenizer = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)
+    if not isinstance(tokenizer, Fast):
+        raise InvalidSettings("The embedding model has no fast tokenizer, which chunking needs")
+    return tokenizer
