@@ -54,6 +54,8 @@ def _from_cp1252(match: re.Match[str]) -> str:
 
 def one_line(text: str) -> str:
     """Cleaned, with every run of white space as one blank: for titles and table cells."""
+    if text.isprintable() and "  " not in text:
+        return text.strip()  # the common case, cells by the million
     return " ".join(clean(text).split())
 
 

@@ -33,7 +33,7 @@ _VOID = frozenset(
         *("source", "track", "wbr", "frame"),
     )
 )
-_MARKED_SECTION = re.compile(r"<!\[[^>]{0,1000}>")
+_MARKED_SECTION = re.compile(r"<!\[[^<>\]]{0,200}\]>")
 _AUTHORS = frozenset({"author", "dc.creator", "dcterms.creator", "citation_author"})
 _DATES = frozenset(
     {"date", "dc.date", "dcterms.date", "dcterms.issued", "article:published_time"}
@@ -53,7 +53,7 @@ class HtmlReader(HTMLParser):
         self._in_title = False
         self._link_end = 0
         self._heading: int | None = None
-        self._list_item = False
+        self._list_item = self._after_item = False
         self._preformatted = 0
         self._rows: list[list[str]] = []
         self._in_cell = False
@@ -203,6 +203,7 @@ class HtmlReader(HTMLParser):
             self._end_block()
             self.builder.add(line, separator="\n" if self._row_open else "\n\n")
             self._row_open = True
+            self._after_item = False
         if self._rows:
             self._rows[-1].clear()
 
@@ -219,12 +220,11 @@ class HtmlReader(HTMLParser):
             self.builder.add(text)
         elif text.strip():
             lines = (one_line(line) for line in text.split("\n"))
-            self.builder.add("\n".join(filter(None, lines)), separator=self._separator())
+            follows = self._list_item and self._after_item
+            separator = "\n" if follows else "\n\n"
+            self.builder.add("\n".join(filter(None, lines)), separator=separator)
         if text.strip():
-            self._list_item = False
-
-    def _separator(self) -> str:
-        return "\n" if self._list_item else "\n\n"
+            self._after_item, self._list_item = self._list_item, False
 
 
 def read_html(text: str) -> HtmlReader:

@@ -9,7 +9,7 @@ from privategpt.domain.documents import Heading
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _ATX = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _SETEXT = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
-_NO_PARAGRAPH = re.compile(r"^(?: {4}|\t| {0,3}(?:[>|]|[-*+][ \t]|\d{1,9}[.)][ \t]))")
+_OTHER_BLOCK = re.compile(r"^ {0,3}(?:[>|]|[-*+][ \t]|\d{1,9}[.)][ \t])")
 _INLINE = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|(\*\*|__|[*`])")
 
 
@@ -48,11 +48,11 @@ def _next_fence(fence: str | None, line: str) -> str | None:
 
 def _paragraph_line(above: tuple[int, str] | None, start: int, line: str) -> tuple[int, str] | None:
     """What an underline in the next line would make a heading: the paragraph so far."""
-    if not line.strip():
+    if not line.strip() or _OTHER_BLOCK.match(line) or _SETEXT.match(line):
         return None
     if above:
         return above[0], f"{above[1]} {line.strip()}"
-    return None if _NO_PARAGRAPH.match(line) else (start, line.strip())
+    return None if line.startswith(("    ", "\t")) else (start, line.strip())
 
 
 def _note(headings: list[Heading], start: int, level: int, title: str) -> None:

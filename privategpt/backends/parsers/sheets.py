@@ -198,10 +198,7 @@ class _SheetCells:
             self._keep(self._cell)
             self._cell = None
         elif tag == "row" and self._row:
-            start, line = _line(self._row)
-            self._chars += len(line)
-            require(self._chars <= MAX_TEXT_CHARS, "it has too much text")
-            self.lines.append((start, line))
+            self._end_row()
 
     def text(self, data: str, /) -> None:
         """Characters of a value."""
@@ -216,9 +213,15 @@ class _SheetCells:
         self._cells += 1
         self._last_row = max(self._last_row, self._row_number)
         self._last_column = max(self._last_column, cell.column)
-        require(self._cells <= MAX_CELLS, f"a sheet has over {MAX_CELLS:,} cells")
+
+    def _end_row(self) -> None:
+        start, line = _line(self._row)
+        self._chars += len(line)
+        self.lines.append((start, line))
         area = self._last_row * self._last_column
         require(area <= MAX_SHEET_AREA, "a sheet's values are spread over too wide an area")
+        require(self._cells <= MAX_CELLS, f"a sheet has over {MAX_CELLS:,} cells")
+        require(self._chars <= MAX_TEXT_CHARS, "it has too much text")
 
     def _shown(self, cell: _Cell) -> str:
         value = "".join(cell.value)

@@ -1,0 +1,53 @@
+"""A parser for tests of what uses one: UTF-8 text in, a document per form-feed page out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from privategpt.domain.documents import ParsedDocument, ParsedFile
+from privategpt.domain.errors import CorruptFile, EmptyFile, PrivateGptError
+from privategpt.domain.ports import Upload
+
+
+class FakeParser:
+    """Implements `Parser`. `refusals` maps a file name to what its parsing raises; while
+    `gate` is not set, parsing waits.
+    """
+
+    def __init__(self, *, refusals: Mapping[str, PrivateGptError] | None = None) -> None:
+        self.refusals = dict(refusals or {})
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.parsed: list[str] = []
+        self.cancelled: list[str] = []
+        self.is_closed = False
+
+    async def parse(self, upload: Upload) -> ParsedFile:
+        """The file's pages, numbered from 1."""
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(upload.name)
+            raise
+        if refusal := self.refusals.get(upload.name):
+            raise refusal
+        try:
+            text = upload.path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CorruptFile("The file is not UTF-8") from error
+        if not text.strip():
+            raise EmptyFile("The file is empty")
+        self.parsed.append(upload.name)
+        pages = text.replace("\r\n", "\n").split("\f")
+        labels = [None] if len(pages) == 1 else [str(n) for n in range(1, len(pages) + 1)]
+        documents = tuple(
+            ParsedDocument(text=page, page_label=label)
+            for page, label in zip(pages, labels, strict=True)
+            if page.strip()
+        )
+        return ParsedFile(media_type="text/plain", documents=documents)
+
+    async def close(self) -> None:
+        """Note that it was closed."""
+        self.is_closed = True
