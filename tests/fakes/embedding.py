@@ -1,89 +1,91 @@
-"""An `EmbeddingModel` without a model: texts that share words get vectors that are near."""
+"""An embedding model without a model: hashed bags of words, so texts that share words are near."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from array import array
 from collections.abc import Sequence
+from zlib import crc32
 
-from privategpt.domain.errors import Unavailable
-from privategpt.domain.ports import Embeddings, Tokenizer, Vector
+from privategpt.domain.ports import Embeddings, Vector
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
-class FakeTokenizer:
-    """One token per word or punctuation mark."""
+class WordTokenizer:
+    """A token is a word or a mark."""
 
-    def __init__(self, max_tokens: int = 64) -> None:
+    def __init__(self, *, max_tokens: int = 254) -> None:
         self._max_tokens = max_tokens
 
     @property
     def max_tokens(self) -> int:
-        """The window."""
         return self._max_tokens
 
     def count(self, text: str) -> int:
-        """How many words and punctuation marks."""
-        return len(_WORD.findall(text))
+        return len(self.ends(text))
 
     def ends(self, text: str) -> Sequence[int]:
-        """Where each of them ends."""
         return [match.end() for match in _WORD.finditer(text)]
 
 
 class FakeEmbeddingModel:
-    """Adds up one fixed direction per word. While `failure` is set, every embedding raises it."""
+    """Implements `EmbeddingModel`; `failure` is raised by every call while it is set.
 
-    def __init__(self, *, dimensions: int = 32, max_tokens: int = 64) -> None:
+    `calls` are the texts of each call, in order.
+    """
+
+    def __init__(self, *, name: str = "words", dimensions: int = 64, max_tokens: int = 254) -> None:
+        self._name = name
         self._dimensions = dimensions
-        self._tokenizer = FakeTokenizer(max_tokens)
-        self.failure: Unavailable | None = None
-        self.closed = False
+        self._tokenizer = WordTokenizer(max_tokens=max_tokens)
+        self.failure: Exception | None = None
+        self.calls: list[tuple[str, ...]] = []
 
     @property
     def name(self) -> str:
-        """A fixed name."""
-        return "fake-embedding"
+        return self._name
 
     @property
     def fingerprint(self) -> str:
-        """Differs with the dimensions only."""
-        return f"fake-embedding/{self._dimensions}"
+        return f"fake {self._name} {self._dimensions}"
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
         return self._dimensions
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """Words are tokens."""
+    def tokenizer(self) -> WordTokenizer:
         return self._tokenizer
 
     async def embed_passages(self, texts: Sequence[str]) -> Embeddings:
-        """One vector per text."""
-        if self.failure is not None:
-            raise self.failure
-        kept = [_WORD.findall(text)[: self._tokenizer.max_tokens] for text in texts]
-        return Embeddings(
-            vectors=tuple(self._vector(words) for words in kept), tokens=sum(map(len, kept))
-        )
+        return self._embed(texts)
 
     async def embed_query(self, text: str) -> Embeddings:
-        """One vector, as for a passage."""
-        return await self.embed_passages([text])
+        return self._embed([text])
 
     async def close(self) -> None:
-        """Note that it was closed."""
-        self.closed = True
+        """Nothing to release."""
 
-    def _vector(self, words: Sequence[str]) -> Vector:
-        total = [1e-3] * self._dimensions
-        for word in words:
-            digest = hashlib.shake_128(word.casefold().encode()).digest(self._dimensions)
-            total = [value + byte - 127.5 for value, byte in zip(total, digest, strict=True)]
-        length = math.sqrt(sum(value * value for value in total))
-        return array("f", [value / length for value in total])
+    def _embed(self, texts: Sequence[str]) -> Embeddings:
+        self.calls.append(tuple(texts))
+        if self.failure is not None:
+            raise self.failure
+        tokens = sum(min(self._tokenizer.count(text), self._tokenizer.max_tokens) for text in texts)
+        vectors = [self._vector(text) for text in texts]
+        return Embeddings(vectors=tuple(vectors), tokens=tokens)
+
+    def _vector(self, text: str) -> Vector:
+        return bag_of_words(text, dimensions=self._dimensions, max_words=self._tokenizer.max_tokens)
+
+
+def bag_of_words(text: str, *, dimensions: int, max_words: int | None = None) -> Vector:
+    """A unit vector with the words of `text` counted in hashed places."""
+    weights = [0.0] * dimensions
+    for word in _WORD.findall(text.casefold())[:max_words]:
+        weights[crc32(word.encode("utf-8", "surrogatepass")) % dimensions] += 1.0
+    if not any(weights):
+        weights[0] = 1.0  # a text without words has a direction too
+    length = math.sqrt(math.fsum(weight * weight for weight in weights))
+    return array("f", [weight / length for weight in weights])
