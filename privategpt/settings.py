@@ -9,10 +9,10 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from privategpt.domain.errors import InvalidSettings
 
@@ -143,6 +143,52 @@ MODELS = (
 )
 
 
+class SearxngSettings(Section):
+    """The operator's own SearXNG server."""
+
+    url: str | None = None
+
+
+class BraveSettings(Section):
+    """The account at Brave Search."""
+
+    api_key: SecretStr | None = None
+
+
+class TavilySettings(Section):
+    """The account at Tavily."""
+
+    api_key: SecretStr | None = None
+
+
+class WebSearchSettings(Section):
+    """Which search engine answers `web_search: true`, and how often."""
+
+    provider: Literal["searxng", "brave", "tavily", "ddgs"] | None = None
+    searches_per_day: Annotated[int, Field(ge=0)] = 1000
+    results: Annotated[int, Field(ge=1, le=20)] = 5
+    deadline_s: Seconds = 5.0
+    max_bytes: Count = 1_000_000
+    language: str | None = None
+    searxng: SearxngSettings = SearxngSettings()
+    brave: BraveSettings = BraveSettings()
+    tavily: TavilySettings = TavilySettings()
+
+    @model_validator(mode="after")
+    def _provider_has_what_it_needs(self) -> Self:
+        needed: dict[str, tuple[str, object]] = {
+            "searxng": ("searxng.url", self.searxng.url),
+            "brave": ("brave.api_key", self.brave.api_key),
+            "tavily": ("tavily.api_key", self.tavily.api_key),
+        }
+        name, value = needed.get(self.provider or "", ("", True))
+        if not value:
+            raise ValueError(f"provider {self.provider!r} needs 'web_search.{name}'")
+        if self.provider == "tavily" and self.language is not None:
+            raise ValueError("provider 'tavily' has no 'web_search.language'; leave it null")
+        return self
+
+
 class Settings(Section):
     """Every key of settings.yaml."""
 
@@ -153,6 +199,7 @@ class Settings(Section):
     state: StateSettings = StateSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
     ingestion: IngestionSettings = IngestionSettings()
+    web_search: WebSearchSettings = WebSearchSettings()
     answers: AnswerSettings = AnswerSettings()
     models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)] = MODELS
 

@@ -93,3 +93,35 @@ def test_an_unknown_variable_is_refused_like_a_key(tmp_path: Path) -> None:
 def test_secrets_do_not_show(tmp_path: Path) -> None:
     settings = load_settings({"PRIVATEGPT_LLM__API_KEY": "sk-visible"}, folder=tmp_path)
     assert "sk-visible" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{provider: searxng}", "provider 'searxng' needs 'web_search.searxng.url'"),
+        ("{provider: brave}", "provider 'brave' needs 'web_search.brave.api_key'"),
+        ("{provider: tavily}", "provider 'tavily' needs 'web_search.tavily.api_key'"),
+        ("{provider: brave, brave: {api_key: ''}}", "needs 'web_search.brave.api_key'"),
+        (
+            "{provider: tavily, language: de, tavily: {api_key: k}}",
+            "provider 'tavily' has no 'web_search.language'",
+        ),
+        ("{searxng: {urll: x}}", "did you mean 'web_search.searxng.url'?"),
+    ],
+)
+def test_a_search_engine_without_what_it_needs_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "settings.yaml").write_text(f"web_search: {text}")
+    with pytest.raises(InvalidSettings) as refusal:
+        load_settings({}, folder=tmp_path)
+    assert message in refusal.value.message
+
+
+def test_the_environment_reaches_keys_inside_keys(tmp_path: Path) -> None:
+    environ = {
+        "PRIVATEGPT_WEB_SEARCH__PROVIDER": "searxng",
+        "PRIVATEGPT_WEB_SEARCH__SEARXNG__URL": "http://127.0.0.1:8080",
+    }
+    settings = load_settings(environ, folder=tmp_path).web_search
+    assert (settings.provider, settings.searxng.url) == ("searxng", "http://127.0.0.1:8080")
