@@ -1,0 +1,83 @@
+"""The real services over fakes of every port: a whole library in memory."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from privategpt.domain.documents import Metadata, Scalar
+from privategpt.domain.ports import StoredFile, Upload
+from privategpt.services.answering import Answering
+from privategpt.services.ingestion import Ingestion, IngestRequest
+from privategpt.services.retrieval import Retrieval
+from tests.fakes.embedding import FakeEmbeddingModel
+from tests.fakes.language_model import ScriptedLanguageModel
+from tests.fakes.parser import FakeParser
+from tests.fakes.state import FakeStateStore
+from tests.fakes.vectors import FakeVectorIndex
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class WiredLibrary:
+    """Ids are `file-1`, `file-2`, …; the clock stands still. `folder` is for uploads."""
+
+    folder: Path
+    llm: ScriptedLanguageModel = field(default_factory=ScriptedLanguageModel)
+    parser: FakeParser = field(default_factory=FakeParser)
+    embedding: FakeEmbeddingModel = field(default_factory=FakeEmbeddingModel)
+    index: FakeVectorIndex = field(default_factory=FakeVectorIndex)
+    state: FakeStateStore = field(default_factory=FakeStateStore)
+    context_chunks: int = 4
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def retrieval(self) -> Retrieval:
+        """Searches this library."""
+        return Retrieval(embedding=self.embedding, index=self.index, state=self.state)
+
+    @property
+    def answering(self) -> Answering:
+        """Answers from this library."""
+        return Answering(
+            llm=self.llm,
+            retrieval=self.retrieval,
+            state=self.state,
+            context_chunks=self.context_chunks,
+        )
+
+    @property
+    def ingestion(self) -> Ingestion:
+        """Adds to this library."""
+        return Ingestion(
+            parser=self.parser,
+            embedding=self.embedding,
+            index=self.index,
+            state=self.state,
+            now=lambda: NOW,
+            new_id=lambda: f"file-{next(self._numbers)}",
+        )
+
+    def request(
+        self,
+        name: str,
+        text: str,
+        *,
+        tenant: str = "ann",
+        metadata: Metadata | None = None,
+        replaces: bool = False,
+    ) -> IngestRequest:
+        """An upload of `text` under `name`; a form feed starts a new page."""
+        path = self.folder / f"upload-{next(self._numbers)}"
+        path.write_text(text, encoding="utf-8")
+        given: dict[str, Scalar | None] = dict(metadata or {})
+        return IngestRequest(
+            upload=Upload(path=path, name=name), tenant=tenant, metadata=given, replaces=replaces
+        )
+
+    async def add(self, name: str, text: str, *, tenant: str = "ann") -> StoredFile:
+        """Ingest `text` under `name`."""
+        return await self.ingestion.ingest(self.request(name, text, tenant=tenant))

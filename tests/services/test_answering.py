@@ -1,0 +1,193 @@
+"""From question to events, over fakes of every port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from privategpt.domain.answers import (
+    AnswerEvent,
+    AnswerStarted,
+    ChoiceFinished,
+    FinishReason,
+    TextDelta,
+    Usage,
+    UsageCounted,
+)
+from privategpt.domain.conversation import Message, Role, Sampling
+from privategpt.domain.documents import DocumentFilter
+from privategpt.domain.errors import ContextLengthExceeded, EngineUnavailable, InvalidRequest
+from privategpt.services.answering import AnswerRequest
+from tests.fakes.language_model import ScriptedLanguageModel
+from tests.fakes.wired import WiredLibrary
+
+EventT = TypeVar("EventT")
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> WiredLibrary:
+    return WiredLibrary(folder=tmp_path)
+
+
+def ask(text: str, **changes: object) -> AnswerRequest:
+    request = AnswerRequest(messages=(Message(Role.USER, text),), tenant="ann")
+    for name, value in changes.items():
+        object.__setattr__(request, name, value)
+    return request
+
+
+async def answer(library: WiredLibrary, request: AnswerRequest) -> list[AnswerEvent]:
+    async with aclosing(library.answering.answer(request)) as events:
+        return [event async for event in events]
+
+
+def only(events: Sequence[AnswerEvent], kind: type[EventT]) -> EventT:
+    (found,) = (event for event in events if isinstance(event, kind))
+    return found
+
+
+async def test_without_context_the_model_is_asked_as_it_is(library: WiredLibrary) -> None:
+    events = await answer(library, ask("Hello?"))
+    assert events == [
+        AnswerStarted(sources=(), retrieved=None),
+        TextDelta("Hello"),
+        TextDelta(" there."),
+        ChoiceFinished(FinishReason.STOP),
+        UsageCounted(Usage(prompt_tokens=4, completion_tokens=2)),
+    ]
+    assert library.llm.requests[0].messages == (Message(Role.USER, "Hello?"),)
+
+
+async def test_what_was_found_is_given_to_the_model_and_told(library: WiredLibrary) -> None:
+    await library.add("ducks.txt", "The pond has nine ducks.\fThe barn has two owls.")
+    events = await answer(library, ask("How many ducks has the pond?", use_context=True))
+    started = only(events, AnswerStarted)
+    assert started.retrieved is not None
+    assert started.retrieved[0].chunk.text == "The pond has nine ducks."
+    assert [(s.number, s.title, s.text) for s in started.sources] == [
+        (1, "ducks.txt", "The pond has nine ducks."),
+        (2, "ducks.txt", "The barn has two owls."),
+    ]
+    prompt = library.llm.requests[0].messages[0]
+    assert prompt.role is Role.SYSTEM
+    assert "The pond has nine ducks." in prompt.text
+
+
+async def test_adjacent_chunks_become_one_source_of_the_text_as_stored(
+    library: WiredLibrary,
+) -> None:
+    sentences = [f"Sentence {n} " + "about the many ducks " * 12 + "of the pond." for n in range(3)]
+    await library.add("ducks.txt", "  \n\n".join(sentences))
+    events = await answer(library, ask("the many ducks of the pond", use_context=True))
+    (source,) = only(events, AnswerStarted).sources
+    document = await library.state.document("ann", source.document.doc_id)
+    assert source.text == document.text[source.start : source.end] == "  \n\n".join(sentences)
+
+
+async def test_a_filter_that_allows_nothing_finds_nothing(library: WiredLibrary) -> None:
+    await library.add("ducks.txt", "The pond has nine ducks.")
+    none = DocumentFilter(ids=frozenset())
+    events = await answer(library, ask("ducks?", use_context=True, filter=none))
+    assert only(events, AnswerStarted) == AnswerStarted(sources=(), retrieved=())
+
+
+async def test_another_tenants_documents_are_not_found(library: WiredLibrary) -> None:
+    await library.add("ducks.txt", "The pond has nine ducks.", tenant="bob")
+    events = await answer(library, ask("ducks?", use_context=True))
+    assert only(events, AnswerStarted).retrieved == ()
+
+
+async def test_a_follow_up_finds_what_the_first_question_was_about(library: WiredLibrary) -> None:
+    await library.add("a.txt", "The Aldgate bridge project has a budget of nine million.")
+    await library.add("b.txt", "The gardening club meets on Tuesday and has a budget of ten.")
+    library.context_chunks = 1
+    turns = (
+        Message(Role.USER, "What is the Aldgate bridge project?"),
+        Message(Role.ASSISTANT, "A project to rebuild a bridge."),
+        Message(Role.USER, "And its budget?"),
+    )
+    events = await answer(library, ask("", messages=turns, use_context=True))
+    (hit,) = only(events, AnswerStarted).retrieved or ()
+    assert "Aldgate" in hit.chunk.text
+
+
+async def test_context_for_a_conversation_without_a_question_is_refused(
+    library: WiredLibrary,
+) -> None:
+    turns = (Message(Role.SYSTEM, "Be kind."),)
+    with pytest.raises(InvalidRequest, match="user message"):
+        await answer(library, ask("", messages=turns, use_context=True))
+
+
+async def test_an_index_that_cannot_look_is_an_error_and_not_an_empty_answer(
+    library: WiredLibrary,
+) -> None:
+    await library.add("ducks.txt", "The pond has nine ducks.")
+    library.index.failure = EngineUnavailable("down")
+    with pytest.raises(EngineUnavailable):
+        await answer(library, ask("ducks?", use_context=True))
+    assert library.llm.requests == []
+
+
+async def test_an_engine_that_cannot_start_fails_before_the_first_event(
+    library: WiredLibrary,
+) -> None:
+    library.llm.failing = EngineUnavailable("down")
+    async with aclosing(library.answering.answer(ask("Hello?"))) as events:
+        with pytest.raises(EngineUnavailable):
+            await anext(events)
+
+
+async def test_closing_the_answer_closes_the_engines_reply(library: WiredLibrary) -> None:
+    async with aclosing(library.answering.answer(ask("Hello?"))) as events:
+        await anext(events)
+        assert library.llm.open_replies == 1
+    assert library.llm.open_replies == 0
+
+
+async def test_choices_are_generated_one_after_the_other_with_seeds_of_their_own(
+    library: WiredLibrary,
+) -> None:
+    request = ask("Hello?", choices=2, sampling=Sampling(seed=7))
+    events = await answer(library, request)
+    assert [e.choice for e in events if isinstance(e, TextDelta)] == [0, 0, 1, 1]
+    assert [r.sampling.seed for r in library.llm.requests] == [7, 8]
+    assert only(events, UsageCounted).usage == Usage(prompt_tokens=8, completion_tokens=4)
+
+
+async def test_the_lowest_ranked_sources_go_first_where_the_window_is_small(
+    library: WiredLibrary,
+) -> None:
+    pages = "\f".join(f"Ducks number {n}. " + f"pond{n} " * 40 for n in range(4))
+    await library.add("ducks.txt", pages)
+    library.llm = ScriptedLanguageModel(context_tokens=260)
+    events = await answer(library, ask("Ducks number 2 pond2", use_context=True))
+    started = only(events, AnswerStarted)
+    assert started.retrieved is not None
+    assert 1 <= len(started.sources) < 4
+    assert len(started.retrieved) == len(started.sources)
+    assert started.sources[0].text.startswith("Ducks number 2.")
+
+
+async def test_the_oldest_turns_go_next_with_their_replies(library: WiredLibrary) -> None:
+    library.llm = ScriptedLanguageModel(context_tokens=60)
+    turns = (
+        Message(Role.SYSTEM, "Be kind."),
+        Message(Role.USER, "old " * 20),
+        Message(Role.ASSISTANT, "reply " * 20),
+        Message(Role.USER, "new " * 10),
+    )
+    await answer(library, ask("", messages=turns))
+    assert library.llm.requests[0].messages == (turns[0], turns[3])
+
+
+async def test_a_question_that_cannot_fit_is_refused_with_the_numbers(
+    library: WiredLibrary,
+) -> None:
+    library.llm = ScriptedLanguageModel(context_tokens=60)
+    with pytest.raises(ContextLengthExceeded, match=r"103 tokens.*60 tokens.*45"):
+        await answer(library, ask("word " * 100))

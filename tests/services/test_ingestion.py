@@ -1,0 +1,204 @@
+"""The ingestion transaction, over fakes of every port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from privategpt.domain.errors import (
+    CorruptFile,
+    EngineFailed,
+    EngineUnavailable,
+    InvalidRequest,
+    NotFound,
+)
+from privategpt.domain.ports import Embeddings
+from tests.fakes.embedding import FakeEmbeddingModel
+from tests.fakes.vectors import FakeVectorIndex
+from tests.fakes.wired import NOW, WiredLibrary
+
+
+class StuckEmbedding(FakeEmbeddingModel):
+    """Never answers; `entered` tells that it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered = asyncio.Event()
+
+    async def embed_passages(self, texts: Sequence[str]) -> Embeddings:
+        self.entered.set()
+        await asyncio.Event().wait()
+        return await super().embed_passages(texts)
+
+
+class CountingEmbedding(FakeEmbeddingModel):
+    """Notes every text that it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    async def embed_passages(self, texts: Sequence[str]) -> Embeddings:
+        self.texts += texts
+        return await super().embed_passages(texts)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> WiredLibrary:
+    return WiredLibrary(folder=tmp_path)
+
+
+class ForgetfulIndex(FakeVectorIndex):
+    """Says that it holds one chunk less than it was given."""
+
+    async def count(self, file_id: str) -> int:
+        return await super().count(file_id) - 1
+
+
+async def test_a_file_becomes_documents_with_what_is_known_of_it(library: WiredLibrary) -> None:
+    request = library.request("letters.txt", "One.\fTwo.", metadata={"author": "Ann", "year": 1999})
+    stored = await library.ingestion.ingest(request)
+    assert [info.metadata for info in stored.documents] == [
+        {
+            "author": "Ann",
+            "year": 1999,
+            "file_id": stored.file.file_id,
+            "file_name": "letters.txt",
+            "file_type": "text/plain",
+            "file_size": 9,
+            "content_hash": f"sha256:{stored.file.sha256}",
+            "ingested_at": NOW.isoformat(),
+            "page_label": label,
+        }
+        for label in ("1", "2")
+    ]
+    assert await library.ingestion.list_documents("ann") == list(stored.documents)
+
+
+async def test_every_chunk_is_indexed_under_its_tenant_and_file(library: WiredLibrary) -> None:
+    stored = await library.add("letters.txt", "One.\fTwo.")
+    assert [(c.tenant, c.file_id, c.chunk.text) for c in library.index.chunks.values()] == [
+        ("ann", stored.file.file_id, "One."),
+        ("ann", stored.file.file_id, "Two."),
+    ]
+
+
+async def test_a_text_that_a_file_repeats_is_embedded_once(library: WiredLibrary) -> None:
+    library.embedding = counting = CountingEmbedding()
+    await library.add("form.txt", "The notice.\fThe notice.\fSomething else.")
+    assert sorted(counting.texts) == ["Something else.", "The notice."]
+    assert len(library.index.chunks) == 3
+
+
+async def test_the_same_bytes_under_the_same_name_are_ingested_once(library: WiredLibrary) -> None:
+    first = await library.add("a.txt", "One.")
+    assert await library.add("a.txt", "One.") == first
+    assert library.parser.parsed == ["a.txt"]
+
+
+async def test_two_uploads_of_the_same_file_at_once_become_one(library: WiredLibrary) -> None:
+    ingestion = library.ingestion
+    first, second = library.request("a.txt", "One."), library.request("a.txt", "One.")
+    stored = await asyncio.gather(ingestion.ingest(first), ingestion.ingest(second))
+    assert stored[0] == stored[1]
+    assert len(await ingestion.list_documents("ann")) == 1
+
+
+@pytest.mark.parametrize("name", ["b.txt", "a.txt"])
+async def test_other_names_or_other_bytes_are_other_files(library: WiredLibrary, name: str) -> None:
+    await library.add("a.txt", "One.")
+    await library.add(name, "Two.")
+    assert len(await library.ingestion.list_documents("ann")) == 2
+
+
+async def test_replacing_leaves_the_new_file_only(library: WiredLibrary) -> None:
+    await library.add("a.txt", "The old text.")
+    request = library.request("a.txt", "The new text.", replaces=True)
+    stored = await library.ingestion.ingest(request)
+    assert await library.ingestion.list_documents("ann") == list(stored.documents)
+    assert [c.chunk.text for c in library.index.chunks.values()] == ["The new text."]
+    assert await library.state.abandoned(pending=True) == []
+
+
+@pytest.mark.parametrize("key", ["file_id", "file_name", "page_label", "content_hash"])
+async def test_metadata_of_ours_cannot_be_forged(library: WiredLibrary, key: str) -> None:
+    request = library.request("a.txt", "One.", metadata={key: "mine"})
+    with pytest.raises(InvalidRequest, match=key):
+        await library.ingestion.ingest(request)
+
+
+async def test_a_file_that_cannot_be_parsed_leaves_nothing(library: WiredLibrary) -> None:
+    library.parser.refusals["a.txt"] = CorruptFile("broken")
+    with pytest.raises(CorruptFile):
+        await library.add("a.txt", "One.")
+    assert await library.state.abandoned(pending=True) == []
+
+
+async def test_an_engine_that_fails_in_the_middle_leaves_nothing(library: WiredLibrary) -> None:
+    library.embedding.failure = EngineUnavailable("down")
+    with pytest.raises(EngineUnavailable):
+        await library.add("a.txt", "One.")
+    assert await library.state.abandoned(pending=True) == []
+    library.embedding.failure = None
+    assert len((await library.add("a.txt", "One.")).documents) == 1
+
+
+async def test_an_index_that_lost_a_chunk_is_not_believed(library: WiredLibrary) -> None:
+    library.index = ForgetfulIndex()
+    with pytest.raises(EngineFailed, match="0 of the 1 chunks"):
+        await library.add("a.txt", "One.")
+    assert await library.ingestion.list_documents("ann") == []
+    assert library.index.chunks == {}
+
+
+async def test_what_cannot_be_removed_now_is_hidden_and_swept_later(library: WiredLibrary) -> None:
+    stored = await library.add("a.txt", "One.")
+    library.index.failure = EngineUnavailable("down")
+    await library.ingestion.delete("ann", stored.file.file_id)
+    assert await library.ingestion.list_documents("ann") == []
+    library.index.failure = None
+    assert await library.ingestion.sweep() == 1
+    assert library.index.chunks == {}
+    assert await library.ingestion.sweep() == 0
+
+
+async def test_a_document_is_deleted_alone_and_a_file_with_all_of_them(
+    library: WiredLibrary,
+) -> None:
+    stored = await library.add("a.txt", "One.\fTwo.\fThree.")
+    await library.ingestion.delete("ann", stored.documents[1].doc_id)
+    assert await library.ingestion.list_documents("ann") == [
+        stored.documents[0],
+        stored.documents[2],
+    ]
+    assert sorted(c.chunk.text for c in library.index.chunks.values()) == ["One.", "Three."]
+    await library.ingestion.delete("ann", stored.file.file_id)
+    assert library.index.chunks == {}
+    with pytest.raises(NotFound):
+        await library.ingestion.document("ann", stored.documents[0].doc_id)
+
+
+async def test_a_foreign_document_is_as_unknown_as_one_that_never_was(
+    library: WiredLibrary,
+) -> None:
+    stored = await library.add("a.txt", "One.")
+    errors: list[str] = []
+    for tenant, doc_id in (("bob", stored.documents[0].doc_id), ("ann", "no-such-id")):
+        with pytest.raises(NotFound) as error:
+            await library.ingestion.document(tenant, doc_id)
+        errors.append(error.value.message.replace(doc_id, "ID"))
+    assert errors[0] == errors[1]
+
+
+async def test_a_cancelled_ingestion_leaves_nothing(library: WiredLibrary) -> None:
+    library.embedding = stuck = StuckEmbedding()
+    task = asyncio.create_task(library.add("a.txt", "One."))
+    await stuck.entered.wait()
+    assert len(await library.state.abandoned(pending=True)) == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await library.state.abandoned(pending=True) == []
