@@ -21,6 +21,8 @@ from privategpt.domain.errors import InvalidRequest, PayloadTooLarge, Unavailabl
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
+_NOT_STORED = "The server cannot store the upload now"
+
 MAX_FILES = 100
 MAX_FIELDS = 100
 MAX_FIELD_BYTES = 1_000_000
@@ -46,20 +48,35 @@ class ReceivedForm:
 
 
 @asynccontextmanager
-async def received_form(request: Request, *, folder: Path | None) -> AsyncGenerator[ReceivedForm]:
+async def received_form(
+    request: Request, *, folder: Path | None, max_bytes: int
+) -> AsyncGenerator[ReceivedForm]:
     """Read the whole form; its files are there as long as the context is.
 
-    Raises `InvalidRequest` for a form that is broken or cut short, `PayloadTooLarge`, and
-    `Unavailable` where the disk does not take the files.
+    Raises `InvalidRequest` for a form that is broken or cut short, `PayloadTooLarge` where its
+    files have more than `max_bytes` together, and `Unavailable` where the disk does not take them.
     """
     boundary = _boundary(request)
     async with AsyncExitStack() as stack:
         try:
             path = await stack.enter_async_context(_temporary_folder(folder))
-            form = await _read(request, boundary, path)
+            reader = _FormReader(path, max_bytes=max_bytes)
+            form = await _read(request, boundary, reader)
         except OSError as error:
-            raise Unavailable("The server cannot store the upload now") from error
+            raise Unavailable(_NOT_STORED) from error
         yield form
+
+
+@asynccontextmanager
+async def stored_text(text: str, *, folder: Path | None) -> AsyncGenerator[Path]:
+    """A text as a file in UTF-8, there as long as the context is. Raises `Unavailable`."""
+    async with AsyncExitStack() as stack:
+        try:
+            path = await stack.enter_async_context(_temporary_folder(folder)) / "text"
+            await asyncio.to_thread(path.write_bytes, text.encode("utf-8"))
+        except OSError as error:
+            raise Unavailable(_NOT_STORED) from error
+        yield path
 
 
 @asynccontextmanager
@@ -81,8 +98,7 @@ def _boundary(request: Request) -> bytes:
     return options[b"boundary"]
 
 
-async def _read(request: Request, boundary: bytes, folder: Path) -> ReceivedForm:
-    reader = _FormReader(folder)
+async def _read(request: Request, boundary: bytes, reader: _FormReader) -> ReceivedForm:
     try:
         parser = MultipartParser(boundary, reader.callbacks())
         async with aclosing(request.stream()) as stream:
@@ -112,8 +128,10 @@ class _Part:
 class _FormReader:
     """What the parser calls; nothing here touches the disk but `write_out` and opening."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, max_bytes: int) -> None:
         self._folder = folder
+        self._max_bytes = max_bytes
+        self._file_bytes = 0
         self._part = _Part()
         self._header_name = b""
         self._header_value = b""
@@ -191,6 +209,9 @@ class _FormReader:
     def _data(self, data: bytes, start: int, end: int) -> None:
         part = self._part
         if part.file is not None:
+            self._file_bytes += end - start
+            if self._file_bytes > self._max_bytes:
+                raise PayloadTooLarge(f"Files may have at most {self._max_bytes} bytes together")
             self._unwritten.append((part.file, data[start:end]))
             self.unwritten_bytes += end - start
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import httpx
 import pytest
@@ -18,7 +19,7 @@ from tests.fakes.asgi import TIMEOUT_S, Exchange, chunks_of, posted
 from tests.fakes.edge import Edge
 
 CHAT = "/v1/chat/completions"
-PATHS = {
+PATHS: dict[str, dict[str, Any]] = {
     CHAT: {"messages": [{"role": "user", "content": "Hi"}]},
     "/v1/completions": {"prompt": "Hi"},
 }

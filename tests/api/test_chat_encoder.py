@@ -21,7 +21,10 @@ from privategpt.domain.answers import (
     FinishReason,
     ReasoningDelta,
     TextDelta,
+    TokenLogprob,
     ToolCallDelta,
+    TopLogprob,
+    Usage,
     UsageCounted,
 )
 from tests.fakes.edge import document_info
@@ -181,7 +184,7 @@ class TestViews:
             ({CitationStyle.CHUNKS}, {"grounded", "choice sources"}),
             ({CitationStyle.CITATIONS}, {"grounded", "citations"}),
             ({CitationStyle.ANNOTATIONS}, {"grounded", "sources", "annotations"}),
-            (set(), {"grounded"}),
+            (set[CitationStyle](), {"grounded"}),
         ],
     )
     def test_a_reply_shows_the_styles_that_were_asked_for(
@@ -190,7 +193,7 @@ class TestViews:
         views = Views(styles=frozenset(styles), base_url="http://gpt.test")
         whole = reply(chunks(grounded_answer().events, views=views))
         choice = whole["choices"][0]
-        found = {key for key in ("grounded", "sources", "citations") if key in whole}
+        found: set[str] = {key for key in ("grounded", "sources", "citations") if key in whole}
         found |= {"choice sources"} if choice["sources"] else set()
         found |= {"annotations"} if choice["message"]["annotations"] else set()
         assert found == shown
@@ -206,7 +209,7 @@ class TestViews:
         assert finish["choices"][0]["sources"] is None
 
     def test_an_answer_without_support_says_so_and_shows_no_sources(self) -> None:
-        ungrounded = [
+        ungrounded: list[AnswerEvent] = [
             AnswerStarted(sources=(source(1),), retrieved=()),
             TextDelta("I do not know."),
             ChoiceFinished(FinishReason.STOP, grounded=False),
@@ -347,8 +350,6 @@ class TestLegacyCompletions:
         assert names == ({"text_completion"} if openai else {"completion.chunk", "completion"})
 
     def test_logprobs_are_four_lists_whose_offsets_count_in_the_text(self) -> None:
-        from privategpt.domain.answers import TokenLogprob, TopLogprob
-
         def token(text: str) -> TokenLogprob:
             return TokenLogprob(text, -0.5, None, (TopLogprob("alt", -2.0),))
 
@@ -357,7 +358,7 @@ class TestLegacyCompletions:
             TextDelta("ab", (token("a"), token("b"))),
             TextDelta("cd", (token("cd"),)),
             ChoiceFinished(FinishReason.STOP),
-            UsageCounted(usage=grounded_answer().events[-1].usage),  # type: ignore[union-attr]
+            UsageCounted(Usage(prompt_tokens=1, completion_tokens=3)),
         ]
         chat = ChatEncoder(head=reply_head(), views=ALL_VIEWS, include_usage=True)
         encoder = CompletionEncoder(chat, echoes=["Hi"], openai=True)

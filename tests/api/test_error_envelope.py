@@ -255,7 +255,7 @@ async def test_five_megabytes_of_wrong_type_are_not_echoed(client: httpx.AsyncCl
         {**HELLO, "logit_bias": {str(token): SECRET for token in range(100_000)}},
         {**HELLO, "metadata": {str(key): SECRET for key in range(100_000)}},
         {**HELLO, "context_filter": {"docs_ids": [5] * 100_000}},
-        {**HELLO, "context_filter": {"metadata": {str(key): [] for key in range(100_000)}}},
+        {**HELLO, "context_filter": {"metadata": {str(key): [key] for key in range(100_000)}}},
         {**HELLO, "tools": [SECRET] * 100_000},
     ],
     ids=["messages", "numbers", "parts", "bias", "metadata", "ids", "filter", "tools"],
@@ -301,11 +301,9 @@ class TestRequestIds:
         assert response.headers["x-request-id"] == "trace-7.A_b"
         assert response.headers["request-id"] == "trace-7.A_b"
 
-    @pytest.mark.parametrize("given", ["", "x" * 129, "a b", "é".encode(), "a\tb", "<script>"])
-    async def test_any_other_id_is_replaced(
-        self, given: str | bytes, client: httpx.AsyncClient
-    ) -> None:
-        response = await client.get("/health", headers=[(b"X-Request-ID", given)])  # type: ignore[list-item]
+    @pytest.mark.parametrize("given", [b"", b"x" * 129, b"a b", "é".encode(), b"a\tb", b"<script>"])
+    async def test_any_other_id_is_replaced(self, given: bytes, client: httpx.AsyncClient) -> None:
+        response = await client.get("/health", headers=[(b"X-Request-ID", given)])
         assert response.headers["x-request-id"].startswith("req_")
 
 

@@ -43,7 +43,7 @@ class Exchange:
         """The next piece of the response's body."""
         message = await self.next_message()
         assert message["type"] == "http.response.body", message
-        return str(message["body"].decode())
+        return bytes(message["body"]).decode()
 
     async def status(self) -> int:
         """The status of the response, once it starts."""
@@ -53,12 +53,12 @@ class Exchange:
 
     async def rest(self) -> str:
         """The whole body from here."""
-        text = ""
+        text = b""
         while True:
             message = await self.next_message()
-            text += message.get("body", b"").decode()
+            text += message.get("body", b"")
             if not message.get("more_body", False):
-                return text
+                return bytes(text).decode()
 
     async def ended(self) -> None:
         """Wait until the app has returned."""

@@ -97,8 +97,11 @@ def answers(draw: st.DrawFn, *, choices: int = 1) -> list[AnswerEvent]:
     deltas = draw(st.permutations([d for choice in range(choices) for d in draw(_deltas(choice))]))
     ends: list[AnswerEvent] = []
     for choice in range(choices):
-        cited = draw(st.lists(st.sampled_from(sources), max_size=4)) if sources else []
-        if cited or draw(st.booleans()):
+        cited: list[Source] = []
+        if sources:
+            cited = draw(st.lists(st.sampled_from(sources), max_size=4))
+        found_none: bool = draw(st.booleans())
+        if cited or found_none:
             found = tuple(citation(of, at=4 * place) for place, of in enumerate(cited))
             ends.append(CitationsFound(found, choice=choice))
         grounded = draw(st.sampled_from([None, True, False]))

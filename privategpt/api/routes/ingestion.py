@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathField
 from fastapi.exceptions import RequestValidationError
 
-from privategpt.api.auth import Caller, CallerDep
-from privategpt.api.deps import ApiOptions, OptionsDep, Services, ServicesDep
+from privategpt.api.auth import CallerDep
+from privategpt.api.deps import OptionsDep, ServicesDep
 from privategpt.api.encode.views import document_json
 from privategpt.api.filenames import display_name
 from privategpt.api.jsontext import JsonResponse, JsonRoute
-from privategpt.api.uploads import ReceivedForm, received_form
+from privategpt.api.uploads import ReceivedForm, received_form, stored_text
 from privategpt.api.wire.ingestion import (
     FORM_SCHEMA,
     IngestTextBody,
@@ -26,7 +23,7 @@ from privategpt.api.wire.ingestion import (
 )
 from privategpt.api.wire.replies import ERRORS, MODEL_ID, IngestResponse
 from privategpt.domain.documents import DocumentInfo
-from privategpt.domain.ports import StoredFile, Upload
+from privategpt.domain.ports import Upload
 from privategpt.services.ingestion import IngestRequest
 
 router = APIRouter(route_class=JsonRoute, tags=["Ingestion"])
@@ -61,7 +58,9 @@ async def ingest(
     The reply has the documents of all files, searchable from now on. The same bytes under the
     same name are ingested once.
     """
-    async with received_form(request, folder=options.upload_dir) as form:
+    async with received_form(
+        request, folder=options.upload_dir, max_bytes=options.max_upload_bytes
+    ) as form:
         stored = [await services.ingestion.ingest(each) for each in _requests(form, caller.tenant)]
     return _documents(document for file in stored for document in file.documents)
 
@@ -101,20 +100,9 @@ async def ingest_text(
     body: IngestTextBody, services: ServicesDep, options: OptionsDep, caller: CallerDep
 ) -> JsonResponse:
     """Ingest a text under a name."""
-    stored = await _ingest_text(body, services=services, options=options, caller=caller)
-    return _documents(stored.documents)
-
-
-async def _ingest_text(
-    body: IngestTextBody, *, services: Services, options: ApiOptions, caller: Caller
-) -> StoredFile:
     name = display_name(body.file_name)
-    with TemporaryDirectory(
-        dir=options.upload_dir, prefix="text-", ignore_cleanup_errors=True
-    ) as folder:
-        path = Path(folder) / "text"
-        await asyncio.to_thread(path.write_text, body.text, encoding="utf-8", newline="")
-        return await services.ingestion.ingest(
+    async with stored_text(body.text, folder=options.upload_dir) as path:
+        stored = await services.ingestion.ingest(
             IngestRequest(
                 upload=Upload(path=path, name=name, media_type="text/plain; charset=utf-8"),
                 tenant=caller.tenant,
@@ -122,6 +110,7 @@ async def _ingest_text(
                 replaces=body.replace is True,
             )
         )
+    return _documents(stored.documents)
 
 
 @router.get(
