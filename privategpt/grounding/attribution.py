@@ -1,0 +1,230 @@
+"""Finds the words of a source that support a sentence, and says how well they do.
+
+For each sentence of the source: how near it is in meaning (cosine), how many of the claim's words
+it has (rare ones count more), alone and with its neighbours, and how the figures and names of the
+claim fare there. The best by these is the anchor; a neighbour joins it where it brings words of
+the claim that the anchor lacks. The support of the claim is a logistic function of what the anchor,
+the run and the three best sentences of the source say, less what the gate found denied.
+
+The weights are fitted by `python -m evals.support fit` on one half of the claims of WiCE and
+SciFact and kept in `grounding/weights.py`, with the thresholds and what they were measured to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from privategpt.domain.answers import Source
+from privategpt.domain.ports import Vector
+from privategpt.grounding.gate import (
+    Comparison,
+    Contradiction,
+    Ground,
+    Statement,
+    compare,
+    read_statement,
+)
+from privategpt.grounding.lexical import Rarity, Terms, pair_recall, read_terms
+from privategpt.grounding.sentences import Span, split_sentences
+from privategpt.grounding.weights import RANKING, SUPPORT, SUPPORT_BIAS
+
+_BEST_SENTENCES = 3
+_WORTH_ADDING = 0.12
+"""Share of the claim's words that a neighbour must bring to join the cited run."""
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A source cut into sentences; `spans` count within the source's own text."""
+
+    source: Source
+    spans: tuple[Span, ...]
+    terms: tuple[Terms, ...]
+    statements: tuple[Statement, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences' texts, in order."""
+        return tuple(self.source.text[span.start : span.end] for span in self.spans)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of an answer, read for comparison."""
+
+    terms: Terms
+    statement: Statement
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The best that a source has for a claim: `document_text[start:end]` of its document.
+
+    `anchor` is the index of the sentence that supports most; `score` is 0–1.
+    """
+
+    source: Source
+    start: int
+    end: int
+    anchor: int
+    score: float
+    contradictions: tuple[Contradiction, ...]
+
+
+def read_passage(source: Source) -> Passage:
+    """Cut and read a source, once per answer."""
+    spans = tuple(split_sentences(source.text))
+    texts = [source.text[span.start : span.end] for span in spans]
+    return Passage(
+        source=source,
+        spans=spans,
+        terms=tuple(map(read_terms, texts)),
+        statements=tuple(map(read_statement, texts)),
+    )
+
+
+def read_claim(text: str, vector: Vector) -> Claim:
+    """Read a sentence of the answer; its markers must be gone."""
+    return Claim(terms=read_terms(text), statement=read_statement(text), vector=vector)
+
+
+class Attributor:
+    """Holds claims against the sources of one answer."""
+
+    def __init__(self, passages: Sequence[Passage], vectors: Sequence[Sequence[Vector]]) -> None:
+        """`vectors` has, for each passage, one vector for each of its sentences."""
+        self._rarity = Rarity([terms for passage in passages for terms in passage.terms])
+        self._evidence = {
+            passage.source.number: _Evidence(passage, rows, self._rarity)
+            for passage, rows in zip(passages, vectors, strict=True)
+            if passage.spans
+        }
+
+    def support(self, claim: Claim, *, number: int) -> Support | None:
+        """What the source of that number has for the claim; None if it has no text."""
+        evidence = self._evidence.get(number)
+        return evidence.support(claim) if evidence else None
+
+    def best(self, claim: Claim) -> Support | None:
+        """The best that any source has for the claim; of equals the first."""
+        found = [evidence.support(claim) for evidence in self._evidence.values()]
+        return max(found, key=lambda support: support.score, default=None)
+
+
+class _Evidence:
+    def __init__(self, passage: Passage, vectors: Sequence[Vector], rarity: Rarity) -> None:
+        self._passage = passage
+        self._rarity = rarity
+        self._matrix: Matrix = np.asarray(vectors, dtype=np.float32)
+
+    def support(self, claim: Claim) -> Support:
+        features = self.sentence_features(claim)
+        rank = sum(weight * features[name] for name, weight in RANKING.items())
+        order = np.argsort(-np.asarray(rank), kind="stable")
+        anchor = int(order[0])
+        first, last = self._run(claim, anchor)
+        best = [int(at) for at in order[:_BEST_SENTENCES]]
+        comparison = compare(claim.statement, self._statement(range(first, last + 1)))
+        facts = self.claim_features(claim, features, best=best, run=(first, last))
+        source, spans = self._passage.source, self._passage.spans
+        return Support(
+            source=source,
+            start=source.start + spans[first].start,
+            end=source.start + spans[last].end,
+            anchor=anchor,
+            score=support_score(facts),
+            contradictions=comparison.contradictions,
+        )
+
+    def sentence_features(self, claim: Claim) -> Mapping[str, npt.NDArray[np.float64]]:
+        """For each sentence of the passage: what ranks it."""
+        terms, count = self._passage.terms, len(self._passage.terms)
+        around = [range(max(0, at - 1), min(count, at + 2)) for at in range(count)]
+        cosine = (self._matrix @ np.asarray(claim.vector, dtype=np.float32)).astype(np.float64)
+        compared = [compare(claim.statement, one) for one in self._passage.statements]
+        return {
+            "cosine": cosine,
+            "cosine around": np.array([max(cosine[at] for at in places) for places in around]),
+            "recall": np.array([self._rarity.recall(claim.terms, one) for one in terms]),
+            "recall around": np.array(
+                [self._rarity.recall(claim.terms, self._terms(places)) for places in around]
+            ),
+            "pairs": np.array([pair_recall(claim.terms, one) for one in terms]),
+            "numbers": np.array([_share(one.numbers_found, one.numbers) for one in compared]),
+            "names": np.array([_share(one.names_found, one.names) for one in compared]),
+            "length": np.array([math.log1p(len(one.words)) for one in terms]),
+            "direction": np.array([float(one.denies(Ground.DIRECTION)) for one in compared]),
+        }
+
+    def claim_features(
+        self,
+        claim: Claim,
+        features: Mapping[str, npt.NDArray[np.float64]],
+        *,
+        best: Sequence[int],
+        run: tuple[int, int],
+    ) -> dict[str, float]:
+        """What tells whether the claim as a whole is supported."""
+        anchor = best[0]
+        whole = compare(claim.statement, self._statement(best))
+        at_anchor = compare(claim.statement, self._passage.statements[anchor])
+        in_run = compare(claim.statement, self._statement(range(run[0], run[1] + 1)))
+        best_terms = self._terms(best)
+        return {
+            "cosine": float(features["cosine"][anchor]),
+            "recall": float(features["recall"][anchor]),
+            "recall of three": self._rarity.recall(claim.terms, best_terms),
+            "recall around": float(features["recall around"][anchor]),
+            "pairs": pair_recall(claim.terms, best_terms),
+            "numbers": _share(whole.numbers_found, whole.numbers),
+            "names": _share(whole.names_found, whole.names),
+            **_denials(at_anchor, in_run),
+        }
+
+    def _run(self, claim: Claim, anchor: int) -> tuple[int, int]:
+        """The anchor with those neighbours that bring enough of what it lacks."""
+        count = len(self._passage.terms)
+        first = last = anchor
+        recall = self._rarity.recall(claim.terms, self._passage.terms[anchor])
+        for at in (anchor - 1, anchor + 1):
+            if not 0 <= at < count:
+                continue
+            wider = range(min(first, at), max(last, at) + 1)
+            gained = self._rarity.recall(claim.terms, self._terms(wider))
+            if gained - recall >= _WORTH_ADDING:
+                first, last, recall = wider[0], wider[-1], gained
+        return first, last
+
+    def _terms(self, places: Sequence[int]) -> Terms:
+        return reduce(Terms.__or__, (self._passage.terms[at] for at in places))
+
+    def _statement(self, places: Sequence[int]) -> Statement:
+        return reduce(Statement.__add__, (self._passage.statements[at] for at in places))
+
+
+def support_score(features: Mapping[str, float]) -> float:
+    """The features as one number, 0–1."""
+    total = SUPPORT_BIAS + sum(weight * features[name] for name, weight in SUPPORT.items())
+    return 1 / (1 + math.exp(-total))
+
+
+def _share(found: int, all_: int) -> float:
+    return found / all_ if all_ else 1.0
+
+
+def _denials(at_anchor: Comparison, in_run: Comparison) -> dict[str, float]:
+    figures = (Ground.NUMBER, Ground.UNIT, Ground.YEAR, Ground.DATE)
+    return {
+        "figures denied": float(in_run.denies(*figures)),
+        "negation differs": float(at_anchor.denies(Ground.NEGATION)),
+        "direction reversed": float(at_anchor.denies(Ground.DIRECTION)),
+    }

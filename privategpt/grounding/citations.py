@@ -1,0 +1,348 @@
+"""From the model's words to an answer whose every marker can be checked.
+
+The text runs through four stages, each of which holds back as little as it can: code is told from
+prose, foreign links are defused, markers are made `[n]`, and sentences are held until they are
+complete. Then each sentence is settled:
+
+- its markers are verified, each on its own: against the whole sentence and against the words since
+  the marker before it, whichever is supported better. Below the floor the marker goes, with the
+  space before it;
+- a sentence that is left without a marker and states something is attributed to the best source,
+  if its support reaches the (higher) threshold. The marker goes before the full stop, as people
+  set it: `…near 24 °C [1].`; behind closing quotes or emphasis if those come last; without a
+  space in text that is written without spaces.
+
+What is released depends on the text alone, never on how it was cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from privategpt.domain.answers import Citation, Source
+from privategpt.domain.ports import Vector
+from privategpt.grounding.attribution import (
+    Attributor,
+    Claim,
+    Support,
+    read_claim,
+    read_passage,
+)
+from privategpt.grounding.claims import is_claim
+from privategpt.grounding.lexical import read_terms
+from privategpt.grounding.links import LinkGuard
+from privategpt.grounding.markdown import CodeLexer, Piece
+from privategpt.grounding.markers import MarkerScanner
+from privategpt.grounding.sentences import SentenceSplitter
+from privategpt.grounding.weights import ATTRIBUTION_THRESHOLD, FLOOR
+
+Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Vector]]]
+"""Vectors of texts, in their order, of the model that retrieval uses."""
+
+_CODE = "x"  # stands for a character of code, so that a full stop in it ends no sentence
+_CLOSING_STOP = re.compile(r"[.!…。！｡]+\s*\Z")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef」』）。]")
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingOptions:
+    """How strict to be. The defaults are what was calibrated: see `grounding/weights.py`.
+
+    With `markers` off (structured output, tool calls) the text passes through untouched.
+    `addresses` are what links may lead to, the sources' own; None leaves all links alone.
+    """
+
+    markers: bool = True
+    attribute: bool = True
+    floor: float = FLOOR
+    threshold: float = ATTRIBUTION_THRESHOLD
+    addresses: Collection[str] | None = None
+
+
+class Grounding(NamedTuple):
+    """The end of an answer: its last text, all citations in order of appearance, whether any part
+    of it is supported by a source, and how many markers were removed.
+    """
+
+    text: str
+    citations: tuple[Citation, ...]
+    grounded: bool
+    removed: int
+
+
+class Grounder:
+    """Grounds one answer (one choice) while it is written."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        embed: Embed,
+        *,
+        options: GroundingOptions | None = None,
+    ) -> None:
+        self._options = options or GroundingOptions()
+        self._sources = {source.number: source for source in sources}
+        self._embed = embed
+        self._lexer = CodeLexer()
+        allowed = self._options.addresses
+        self._guard = None if allowed is None else LinkGuard(allowed=allowed)
+        self._scanner = MarkerScanner(sources=len(sources))
+        self._splitter = SentenceSplitter()
+        self._waiting = _Waiting()
+        self._attributor: Attributor | None = None
+        self._citations: list[Citation] = []
+        self._length = 0  # of the released text
+        self._removed = 0
+
+    async def feed(self, delta: str) -> str:
+        """What can be released once `delta` is read; may be empty."""
+        if not self._options.markers:
+            return delta
+        pieces = self._lexer.feed(delta)
+        if self._guard:
+            pieces = self._guard.feed(pieces)
+        scan = self._scanner.feed_pieces(pieces)
+        self._removed += scan.removed
+        return await self._settle(self._complete(scan.pieces))
+
+    async def finish(self) -> Grounding:
+        """Release the rest; call once, when the model has ended.
+
+        Without markers nothing is checked: the answer counts as grounded if it had sources.
+        """
+        if not self._options.markers:
+            return Grounding("", (), bool(self._sources), 0)
+        pieces = self._lexer.finish()
+        if self._guard:
+            pieces = self._guard.finish(pieces)
+        scan = self._scanner.finish_pieces(pieces)
+        self._removed += scan.removed
+        sentences = self._complete(scan.pieces)
+        sentences += [self._waiting.take(len(rest)) for rest in self._splitter.finish()]
+        text = await self._settle(sentences)
+        return Grounding(text, tuple(self._citations), bool(self._citations), self._removed)
+
+    def _complete(self, pieces: Iterable[Piece]) -> list[_Sentence]:
+        shape = self._waiting.add(pieces)
+        return [self._waiting.take(len(segment)) for segment in self._splitter.feed(shape)]
+
+    async def _settle(self, sentences: Sequence[_Sentence]) -> str:
+        """Verify and attribute sentences that are complete, in one call to the model."""
+        checks = [self._check(sentence) for sentence in sentences]
+        texts = list(dict.fromkeys(text for check in checks for text in check.texts))
+        claims: dict[str, Claim] = {}
+        if texts:
+            vectors = await self._embed(texts)
+            claims = {t: read_claim(t, v) for t, v in zip(texts, vectors, strict=True)}
+            await self._prepare()
+        return "".join(self._release(check, claims) for check in checks)
+
+    async def _prepare(self) -> None:
+        """Read and embed the sources, when first needed."""
+        if self._attributor is not None:
+            return
+        passages = [read_passage(source) for source in self._sources.values()]
+        texts = [text for passage in passages for text in passage.sentences]
+        vectors = iter(await self._embed(texts) if texts else ())
+        rows = [[next(vectors) for _ in passage.spans] for passage in passages]
+        self._attributor = Attributor(passages, rows)
+
+    def _check(self, sentence: _Sentence) -> _Check:
+        text = sentence.claim
+        clauses = sentence.clauses if text.strip() else ()
+        attributable = self._options.attribute and bool(self._sources) and is_claim(text)
+        asked = {text, *clauses} if clauses else {text} if attributable else set[str]()
+        # Words that say nothing ("and so on") are found in every passage.
+        texts = tuple(sorted(one for one in asked if read_terms(one).words))
+        return _Check(sentence, text, clauses, attributable, texts)
+
+    def _release(self, check: _Check, claims: dict[str, Claim]) -> str:
+        kept: dict[int, Support] = {}
+        clauses = iter(check.clauses)
+        for at, piece in enumerate(check.sentence.pieces):
+            if piece.number is None:
+                continue
+            support = self._verify(check.text, next(clauses, ""), piece.number, claims)
+            if support is None:
+                self._removed += 1
+            else:
+                kept[at] = support
+        pieces = check.sentence.without_markers_but(kept)
+        if not kept and check.attributable:
+            found = self._attribute(claims[check.text])
+            if found:
+                return self._write(*_insert(pieces, found))
+        return self._write(
+            [piece for piece, _ in pieces],
+            {place: kept[at] for place, (_, at) in enumerate(pieces) if at in kept},
+        )
+
+    def _verify(
+        self, text: str, clause: str, number: int, claims: dict[str, Claim]
+    ) -> Support | None:
+        assert self._attributor is not None or not claims  # noqa: S101 - prepared with claims
+        if self._attributor is None:
+            return None
+        found = [
+            support
+            for claim in (text, clause)
+            if claim in claims
+            and (support := self._attributor.support(claims[claim], number=number))
+        ]
+        best = max(found, key=lambda support: support.score, default=None)
+        return best if best and best.score >= self._options.floor else None
+
+    def _attribute(self, claim: Claim) -> Support | None:
+        best = self._attributor.best(claim) if self._attributor else None
+        return best if best and best.score >= self._options.threshold else None
+
+    def _write(self, pieces: Sequence[Piece], supports: dict[int, Support]) -> str:
+        """Count the released text and note the citations in it."""
+        for at, piece in enumerate(pieces):
+            if at in supports:
+                self._citations.append(_citation(supports[at], self._length, piece.text))
+            self._length += len(piece.text)
+        return "".join(piece.text for piece in pieces)
+
+
+class _Check(NamedTuple):
+    """What has to be asked of a sentence before it can go."""
+
+    sentence: _Sentence
+    text: str
+    clauses: tuple[str, ...]
+    attributable: bool
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A complete sentence with the white space behind it."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def claim(self) -> str:
+        """Its words without its markers; empty if it is nothing but code."""
+        if not any(
+            not piece.code and piece.number is None and piece.text.strip() for piece in self.pieces
+        ):
+            return ""
+        return _joined(piece for piece in self.pieces if piece.number is None)
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """For each marker the words since the one before it; markers in a row share theirs."""
+        found: list[str] = []
+        clause: list[Piece] = []
+        previous = ""
+        for piece in self.pieces:
+            if piece.number is None:
+                clause.append(piece)
+                continue
+            text = _joined(clause)
+            if any(char.isalnum() for char in text):
+                previous, clause = text.lstrip(",;:. "), []
+            found.append(previous)
+        return tuple(found)
+
+    def without_markers_but(self, kept: Collection[int]) -> list[tuple[Piece, int]]:
+        """The pieces that stay, each with where it stood; a marker takes its space along."""
+        left: list[tuple[Piece, int]] = []
+        for at, piece in enumerate(self.pieces):
+            if piece.number is None or at in kept:
+                left.append((piece, at))
+            elif left and left[-1][0].text.endswith(" ") and not left[-1][0].code:
+                before, place = left.pop()
+                if before.text[:-1]:
+                    left.append((Piece(before.text[:-1]), place))
+        return left
+
+
+class _Waiting:
+    """The pieces of sentences that are not complete yet."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[Piece] = deque()
+        self._begun = 0  # code points of the first piece that are taken
+        self._ahead = 0  # code points taken beyond what was asked: the rest of a marker
+
+    def add(self, pieces: Iterable[Piece]) -> str:
+        """Keep the pieces; returns them as the splitter should see them, of the same length."""
+        added = list(pieces)
+        self._pieces += added
+        return "".join(_shape(piece.text) if piece.code else piece.text for piece in added)
+
+    def take(self, length: int) -> _Sentence:
+        """The next `length` code points; a marker that the end cuts through is taken whole."""
+        taken: list[Piece] = []
+        left = length - self._ahead
+        while left > 0:
+            piece = self._pieces[0]
+            end = len(piece.text) if piece.number else min(self._begun + left, len(piece.text))
+            left -= end - self._begun
+            if end - self._begun == len(piece.text):
+                taken.append(piece)
+            else:
+                taken.append(Piece(piece.text[self._begun : end], code=piece.code))
+            self._begun = end
+            if end == len(piece.text):
+                self._pieces.popleft()
+                self._begun = 0
+        self._ahead = -left
+        return _Sentence(tuple(taken))
+
+
+def _shape(code: str) -> str:
+    """Code as one long word; each of its lines ends a sentence, so that a fence is not held."""
+    return "\f".join(_CODE * len(line) for line in code.split("\n"))
+
+
+def _joined(pieces: Iterable[Piece]) -> str:
+    return " ".join("".join(piece.text for piece in pieces).split())
+
+
+def _insert(
+    pieces: Sequence[tuple[Piece, int]], support: Support
+) -> tuple[list[Piece], dict[int, Support]]:
+    """The sentence with a marker where it belongs."""
+    shape = "".join(_shape(piece.text) if piece.code else piece.text for piece, _ in pieces)
+    stop = _CLOSING_STOP.search(shape)
+    at = stop.start() if stop else len(shape.rstrip())
+    number = support.source.number
+    unspaced = at > 0 and _UNSPACED.match(shape[at - 1])
+    before, after = _cut([piece for piece, _ in pieces], at)
+    gap = [] if unspaced or at == 0 or shape[at - 1].isspace() else [Piece(" ")]
+    return [*before, *gap, Piece(f"[{number}]", number=number), *after], {
+        len(before) + len(gap): support
+    }
+
+
+def _cut(pieces: Sequence[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
+    before: list[Piece] = []
+    for index, piece in enumerate(pieces):
+        if len(piece.text) > at:
+            head, tail = piece.text[:at], piece.text[at:]
+            rest = [Piece(tail, code=piece.code), *pieces[index + 1 :]]
+            return ([*before, Piece(head, code=piece.code)] if head else before), rest
+        before.append(piece)
+        at -= len(piece.text)
+    return before, []
+
+
+def _citation(support: Support, start: int, marker: str) -> Citation:
+    source = support.source
+    text = source.text[support.start - source.start : support.end - source.start]
+    return Citation(
+        source=source,
+        marker_start=start,
+        marker_end=start + len(marker),
+        start=support.start,
+        end=support.end,
+        cited_text=text,
+        support=support.score,
+    )

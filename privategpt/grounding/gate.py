@@ -1,0 +1,301 @@
+"""The deterministic gate: what a sentence states must not contradict the passage it cites.
+
+An embedding finds "rose by 5 %" and "fell by 50 %" alike. So numbers with their units, years,
+dates, names, negation and direction ("increases", "reduces") are read out of both and compared.
+Everything is by rule and by word list: no model, the same result every time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from privategpt.grounding.lexicon import words
+from privategpt.grounding.quantities import Figures, Quantity, read_figures
+
+_WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
+_NEGATIONS = words(
+    "not no never none neither nor without cannot nothing nobody nowhere hardly scarcely unable "
+    "lack lacks lacked lacking fail fails failed absence absent non unlikely false",
+    "nicht kein keine keinen keinem keiner keines nie niemals ohne weder nichts",
+    "ne n pas jamais aucun aucune sans rien ni",
+    "nunca ningún ninguna ninguno sin jamás nada tampoco",
+    "não nunca nenhum nenhuma sem nem",
+    "nessun nessuno nessuna senza mai",
+    "niet geen nooit zonder niets",
+    "ekki aldrei enginn engin ekkert án né",
+    "inte ikke ej aldrig ingen inga",
+    "nie bez не нет без",
+)
+_CONTRACTED = re.compile(r"n['’]t\b", re.IGNORECASE)
+_CJK_NEGATIONS = re.compile(r"不|没|沒|無|无|非|未|ない|ません|なかった|ず[、。に]")
+
+_UP = (
+    "increas", "rais", "rise", "rose", "rising", "higher", "more", "great", "elevat", "enhanc",
+    "upregulat", "up-regulat", "promot", "activat", "improv", "gain", "grew", "expand",
+    "strengthen", "accelerat", "stimulat", "induc", "augment", "boost", "facilitat", "exceed",
+    "longer", "larger", "faster", "above",
+)  # fmt: skip
+_DOWN = (
+    "decreas", "reduc", "fall", "fell", "lower", "less", "fewer", "declin", "diminish", "impair",
+    "downregulat", "down-regulat", "inhibit", "suppress", "worsen", "loss", "lose", "lost",
+    "shrink", "weaken", "slow", "attenuat", "prevent", "block", "repress", "abolish", "drop",
+    "shorter", "smaller", "below", "deplet", "protect", "limit", "abrogat", "delay",
+)  # fmt: skip
+_DIRECTIONS = (
+    (_UP, _DOWN),
+    (("positive",), ("negative",)),
+    (("before", "earlier"), ("after", "later")),
+    (("resist",), ("sensitiv", "susceptib")),
+    (("best", "highest", "largest", "maximum"), ("worst", "lowest", "smallest", "minimum")),
+    (("north",), ("south",)),
+    (("east",), ("west",)),
+    (("win", "won", "victor"), ("defeat",)),
+    (("accept", "approv"), ("reject", "refus", "den")),
+    (("beneficial", "benefit", "effective"), ("harm", "ineffective", "detriment")),
+    (("common",), ("rare", "uncommon")),
+    (("dependent",), ("independent",)),
+    (("gain-of",), ("loss-of",)),
+    (("male",), ("female",)),
+    (("pro-",), ("anti-",)),
+    (("hyper",), ("hypo",)),
+    (("hot", "warm"), ("cold", "cool")),
+    (("open",), ("clos",)),
+)  # fmt: skip
+
+
+class Ground(StrEnum):
+    """What a contradiction is about."""
+
+    NUMBER = "number"
+    UNIT = "unit"
+    YEAR = "year"
+    DATE = "date"
+    NEGATION = "negation"
+    DIRECTION = "direction"
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """One thing that the sentence says and the passage denies."""
+
+    ground: Ground
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a sentence or passage states, as far as rules can read it.
+
+    `names` are casefolded; `vocabulary` has all its words, casefolded; `directions` holds
+    (axis, side) pairs.
+    """
+
+    figures: Figures
+    names: frozenset[str]
+    vocabulary: frozenset[str]
+    initials: frozenset[str]
+    negated: bool
+    directions: frozenset[tuple[int, int]]
+
+    def __add__(self, other: Statement) -> Statement:
+        return Statement(
+            figures=self.figures + other.figures,
+            names=self.names | other.names,
+            vocabulary=self.vocabulary | other.vocabulary,
+            initials=self.initials | other.initials,
+            negated=self.negated or other.negated,
+            directions=self.directions | other.directions,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a sentence's statements fare in a passage: how many there are, how many are found, and
+    which are denied.
+    """
+
+    numbers: int
+    numbers_found: int
+    names: int
+    names_found: int
+    contradictions: tuple[Contradiction, ...]
+
+    def denies(self, *grounds: Ground) -> bool:
+        """Whether the passage denies something on one of these grounds."""
+        return any(found.ground in grounds for found in self.contradictions)
+
+
+def read_statement(text: str) -> Statement:
+    """Everything that the gate compares."""
+    tokens = _WORD.findall(text)
+    folded = [token.casefold() for token in tokens]
+    return Statement(
+        figures=read_figures(text),
+        names=_names(text),
+        vocabulary=frozenset(part for token in folded for part in (token, *_parts(token))),
+        initials=_initials(tokens),
+        negated=_is_negated(text, folded),
+        directions=frozenset(_directions(folded)),
+    )
+
+
+def compare(sentence: Statement, passage: Statement) -> Comparison:
+    """Hold what `sentence` states against `passage`."""
+    demanded = [quantity for quantity in sentence.figures.quantities if quantity.demanded]
+    missing = [quantity for quantity in demanded if not _has(passage.figures, quantity)]
+    years = sentence.figures.years - passage.figures.years
+    dates = sentence.figures.dates - passage.figures.dates
+    names = [name for name in sentence.names if not _names_it(passage, name)]
+    numbers = len(demanded) + len(sentence.figures.years) + len(sentence.figures.dates)
+    return Comparison(
+        numbers=numbers,
+        numbers_found=numbers - len(missing) - len(years) - len(dates),
+        names=len(sentence.names),
+        names_found=len(sentence.names) - len(names),
+        contradictions=(
+            *_denied_quantities(missing, passage.figures.quantities),
+            *_denied_years(years, passage.figures.years),
+            *_denied_dates(dates, passage.figures.dates),
+            *_denied_sense(sentence, passage),
+        ),
+    )
+
+
+def contradictions(sentence: str, passage: str) -> tuple[Contradiction, ...]:
+    """What `passage` denies of `sentence`."""
+    return compare(read_statement(sentence), read_statement(passage)).contradictions
+
+
+def _has(figures: Figures, wanted: Quantity) -> bool:
+    if any(_agree(wanted, quantity) for quantity in figures.quantities):
+        return True
+    return not wanted.unit and any(float(year) in wanted.values for year in figures.years)
+
+
+def _agree(wanted: Quantity, given: Quantity) -> bool:
+    if wanted.unit and given.unit and wanted.unit != given.unit:
+        return False
+    return any(_same(a, b) for a in wanted.values for b in given.values)
+
+
+def _same(wanted: float, given: float) -> bool:
+    """Equal, or the rounded form of what is given ("24" for 23.8)."""
+    if wanted == given:
+        return True
+    return wanted == round(wanted) and given != round(given) and wanted == float(round(given))
+
+
+def _denied_quantities(
+    missing: Iterable[Quantity], given: tuple[Quantity, ...]
+) -> Iterable[Contradiction]:
+    for quantity in missing:
+        shown = f"{max(quantity.values):g} {quantity.unit}".strip()
+        if quantity.unit and any(other.unit == quantity.unit for other in given):
+            yield Contradiction(Ground.NUMBER, f"the passage has other numbers than {shown}")
+        elif any(quantity.values & other.values for other in given):
+            yield Contradiction(Ground.UNIT, f"the passage has another unit than {shown}")
+
+
+def _denied_years(missing: Iterable[int], given: frozenset[int]) -> Iterable[Contradiction]:
+    if given:
+        for year in sorted(missing):
+            yield Contradiction(Ground.YEAR, f"the passage has other years than {year}")
+
+
+def _denied_dates(
+    missing: Iterable[tuple[int, int]], given: frozenset[tuple[int, int]]
+) -> Iterable[Contradiction]:
+    if given:
+        for month, day in sorted(missing):
+            yield Contradiction(Ground.DATE, f"the passage has other dates than {month}/{day}")
+
+
+def _denied_sense(sentence: Statement, passage: Statement) -> Iterable[Contradiction]:
+    if sentence.negated != passage.negated:
+        which = "sentence" if sentence.negated else "passage"
+        yield Contradiction(Ground.NEGATION, f"only the {which} is negated")
+    for axis, side in sorted(sentence.directions):
+        opposite = (axis, 1 - side)
+        if (
+            opposite in passage.directions
+            and opposite not in sentence.directions
+            and (axis, side) not in passage.directions
+        ):
+            yield Contradiction(Ground.DIRECTION, f"{_DIRECTIONS[axis][side][0]!r} is reversed")
+
+
+def _names_it(passage: Statement, name: str) -> bool:
+    return (
+        name in passage.vocabulary
+        or name in passage.initials
+        or any(part in passage.vocabulary for part in _parts(name))
+    )
+
+
+def _names(text: str) -> frozenset[str]:
+    """Capitalised words within a sentence, and words with two capitals anywhere.
+
+    The first word counts only if it is capitalised further on, too. Where a third of all words
+    are capitalised (German nouns, headings), only words with two capitals are names.
+    """
+    inner: set[str] = set()
+    first: set[str] = set()
+    strong: set[str] = set()
+    count = capitals = 0
+    for found in _WORD.finditer(text):
+        word = found[0]
+        count += 1
+        if len(re.findall(r"[A-ZÀ-ÖØ-Þ]", word)) > 1:
+            strong.add(_bare(word))
+        elif word[0].isupper() and len(word) > 1:
+            before = text[: found.start()].rstrip(" \t\"'“‘«(*_")
+            starts = not before or before[-1] in ".!?:…\n。"
+            (first if starts else inner).add(_bare(word))
+            capitals += not starts
+    if capitals * 3 > count > 3:
+        return frozenset(strong)
+    return frozenset(strong | inner | (first & inner))
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"['’]s\Z", "", word).casefold()
+
+
+def _parts(token: str) -> list[str]:
+    bare = re.sub(r"['’]s\Z", "", token)
+    parts = re.split(r"[-'’&.]", bare)
+    return [bare, *parts] if len(parts) > 1 or bare != token else []
+
+
+def _initials(tokens: list[str]) -> frozenset[str]:
+    """First letters of runs of capitalised words: "World Health Organization" gives "who"."""
+    found: set[str] = set()
+    run = ""
+    for token in [*tokens, ""]:
+        if token[:1].isupper():
+            run += token[0].casefold()
+            continue
+        if token.casefold() in {"of", "the", "and", "for", "de", "der", "du"} and run:
+            continue
+        found.update(
+            run[a:b] for a in range(len(run)) for b in range(a + 2, min(len(run), a + 6) + 1)
+        )
+        run = ""
+    return frozenset(found)
+
+
+def _is_negated(text: str, folded: list[str]) -> bool:
+    return bool(
+        not _NEGATIONS.isdisjoint(folded) or _CONTRACTED.search(text) or _CJK_NEGATIONS.search(text)
+    )
+
+
+def _directions(folded: list[str]) -> Iterable[tuple[int, int]]:
+    for token in folded:
+        for axis, sides in enumerate(_DIRECTIONS):
+            for side, stems in enumerate(sides):
+                if token.startswith(stems):
+                    yield axis, side

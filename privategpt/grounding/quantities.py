@@ -1,0 +1,258 @@
+"""Reads numbers, their units, years and dates out of text, in the ways they are written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from privategpt.grounding.lexicon import words
+
+_UNIT_NAMES = {
+    "%": "% percent pct prozent procent prósent pourcent porcento percentuale パーセント",
+    "°C": "°c ℃ celsius",
+    "°F": "°f ℉ fahrenheit",
+    "km": "km kilometre kilometres kilometer kilometers kilómetros chilometri quilômetros",
+    "m": "m metre metres meter meters metros metri mètres",
+    "cm": "cm centimetre centimetres centimeter centimeters zentimeter",
+    "mm": "mm millimetre millimetres millimeter millimeters",
+    "mi": "mi mile miles meilen",
+    "ft": "ft foot feet",
+    "in": "inch inches",
+    "kg": "kg kilogram kilograms kilogramm kilo kilos",
+    "g": "g gram grams gramm grammes",
+    "mg": "mg milligram milligrams milligramm",
+    "µg": "µg μg mcg microgram micrograms",
+    "t": "tonne tonnes tons ton tonnen",
+    "lb": "lb lbs pound pounds",
+    "l": "l litre litres liter liters",
+    "ml": "ml millilitre millilitres milliliter milliliters",
+    "s": "s sec second seconds sekunde sekunden secondes segundos",
+    "min": "min minute minutes minuten minutos minuti",
+    "h": "h hr hrs hour hours stunde stunden heures horas ore uur",
+    "d": "day days tag tage tagen jours jour días dias giorni dagen dagar daga",
+    "week": "week weeks woche wochen semaines semanas settimane weken vikur",
+    "month": "month months monat monate monaten mois meses mesi maanden mánuði mánuðir",
+    "year": "year years yr yrs jahr jahre jahren ans années años anos anni jaar ár ára",
+    "$": "$ usd dollar dollars us$",
+    "€": "€ eur euro euros",
+    "£": "£ gbp",
+    "¥": "¥ jpy yen 円",
+    "W": "w watt watts",
+    "kW": "kw kilowatt kilowatts",
+    "V": "v volt volts",
+    "Hz": "hz hertz",
+    "MB": "mb megabyte megabytes",
+    "GB": "gb gigabyte gigabytes",
+    "kB": "kb kilobyte kilobytes",
+}
+_UNITS = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
+_CURRENCIES = "$€£¥"
+
+_SCALES = {
+    "thousand": 1e3, "k": 1e3, "tausend": 1e3, "mille": 1e3, "mil": 1e3, "duizend": 1e3,
+    "þúsund": 1e3, "千": 1e3,
+    "万": 1e4, "萬": 1e4,
+    "million": 1e6, "millions": 1e6, "mio": 1e6, "millionen": 1e6, "millones": 1e6, "milhões": 1e6,
+    "milioni": 1e6, "miljoen": 1e6, "milljón": 1e6, "milljónir": 1e6,
+    "億": 1e8, "亿": 1e8,
+    "billion": 1e9, "billions": 1e9, "bn": 1e9, "mrd": 1e9, "milliarde": 1e9, "milliarden": 1e9,
+    "milliards": 1e9, "miliardi": 1e9, "miljard": 1e9,
+    "trillion": 1e12,
+}  # fmt: skip
+
+_SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+    "nineteen", "twenty",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NUMBER_WORDS = {word: value for value, word in enumerate(_SMALL)} | {
+    word: 10 * place for place, word in enumerate(_TENS, 2)
+}
+_VAGUE_WORDS = words("zero one")
+"""More often pronouns than counts: they match a number but demand none."""
+
+_MONTH_NAMES = (
+    "january jan januar janvier enero janeiro gennaio januari janúar",
+    "february feb februar février febrero fevereiro febbraio februari febrúar",
+    "march mar märz mars marzo março maart",
+    "april apr avril abril aprile apríl",
+    "may mai mayo maio maggio mei maí",
+    "june jun juni juin junio junho giugno júní",
+    "july jul juli juillet julio julho luglio júlí",
+    "august aug août agosto augustus ágúst",
+    "september sep sept septembre septiembre setembro settembre",
+    "october oct oktober octobre octubre outubro ottobre október",
+    "november nov novembre noviembre novembro nóvember",
+    "december dec dezember décembre diciembre dezembro dicembre desember",
+)
+_MONTHS = {name: month for month, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
+
+_NUMBER = re.compile(
+    r"(?<![\w.,])(?P<currency>[$€£¥])?[ ]?"
+    r"(?P<number>\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)*)"
+    r"(?P<suffix>st|nd|rd|th|s)?(?![\d])"
+    r"(?:[ \u00a0\u202f-]?(?P<after>%|°[ ]?[CF]|[^\W\d]+\$?(?![^\W_])|[$€£¥℃℉]))?"
+    r"(?:[ \u00a0](?P<second>%|[^\W\d]+))?"
+)
+_NUMBER_WORD = re.compile(
+    rf"\b(?:(?P<tens>{'|'.join(_TENS)})[- ](?P<ones>{'|'.join(_SMALL[1:10])})"
+    rf"|(?P<word>{'|'.join([*_TENS, *_SMALL][::-1])}))\b"
+    r"(?:[ -](?P<after>[^\W\d]+))?(?:[ ](?P<second>[^\W\d]+))?",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(r"[ ]?(?:-|–|—|to|and|bis|à|a|und|et|y|e|til)[ ]?\Z")
+_THOUSANDS = re.compile(r"\d{1,3}(?:([.,])\d{3})+")
+_YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
+_ISO_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_DAY_MONTH = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|º|er)?\.?[ ]?(?:of |de )?({_MONTH})\b", re.IGNORECASE
+)
+_MONTH_DAY = re.compile(
+    rf"\b({_MONTH})\.?[ ](\d{{1,2}})(?:st|nd|rd|th)?(?![\d.,]\d|\d)", re.IGNORECASE
+)
+_CJK_DATE = re.compile(r"(\d{1,2})月(\d{1,2})日")
+_CJK_YEAR = re.compile(r"(\d{4})年")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit ("" where none is known).
+
+    `values` has every reading of it: "1.000" is one thousand to some and one to others.
+    `demanded` is false for words such as "one", which a passage need not repeat.
+    """
+
+    values: frozenset[float]
+    unit: str = ""
+    demanded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a text states in numbers. `dates` are (month, day)."""
+
+    quantities: tuple[Quantity, ...] = ()
+    years: frozenset[int] = frozenset()
+    dates: frozenset[tuple[int, int]] = frozenset()
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(
+            quantities=self.quantities + other.quantities,
+            years=self.years | other.years,
+            dates=self.dates | other.dates,
+        )
+
+
+def read_figures(text: str) -> Figures:
+    """All numbers, years and dates of `text`."""
+    years, dates, rest = _read_dates(text)
+    quantities: list[Quantity] = []
+    before_end = 0
+    for found in _NUMBER.finditer(rest):
+        number = found["number"]
+        unit, scale = _unit_and_scale(found["after"], found["second"])
+        unit = found["currency"] or unit
+        if _YEAR.fullmatch(number) and not unit and scale == 1 and found["suffix"] in (None, "s"):
+            years.add(int(number))
+            before_end = found.end("number")
+            continue
+        if unit and quantities and _RANGE.fullmatch(rest[before_end : found.start()]):
+            quantities[-1] = _with_unit(quantities[-1], unit)
+        values = frozenset(value * scale for value in _readings(number))
+        quantities.append(Quantity(values, unit))
+        before_end = found.end("number")
+    quantities += _number_words(rest)
+    return Figures(tuple(quantities), frozenset(years), frozenset(dates))
+
+
+def _with_unit(quantity: Quantity, unit: str) -> Quantity:
+    return quantity if quantity.unit else Quantity(quantity.values, unit, quantity.demanded)
+
+
+def _read_dates(text: str) -> tuple[set[int], set[tuple[int, int]], str]:
+    """Years and dates, and the text with the dates blanked out so that they are read once."""
+    years: set[int] = set()
+    dates: set[tuple[int, int]] = set()
+
+    def iso(found: re.Match[str]) -> str:
+        years.add(int(found[1]))
+        dates.add((int(found[2]), int(found[3])))
+        return " " * len(found[0])
+
+    def day_month(found: re.Match[str]) -> str:
+        dates.add((_MONTHS[found[2].lower()], int(found[1])))
+        return " " * len(found[0])
+
+    def month_day(found: re.Match[str]) -> str:
+        dates.add((_MONTHS[found[1].lower()], int(found[2])))
+        return " " * len(found[0])
+
+    def cjk_date(found: re.Match[str]) -> str:
+        dates.add((int(found[1]), int(found[2])))
+        return " " * len(found[0])
+
+    def cjk_year(found: re.Match[str]) -> str:
+        years.add(int(found[1]))
+        return " " * len(found[0])
+
+    for pattern, read in (
+        (_ISO_DATE, iso),
+        (_CJK_YEAR, cjk_year),
+        (_CJK_DATE, cjk_date),
+        (_DAY_MONTH, day_month),
+        (_MONTH_DAY, month_day),
+    ):
+        text = pattern.sub(read, text)
+    return years, dates, text
+
+
+def _readings(number: str) -> frozenset[float]:
+    """Every value that the digits can mean."""
+    digits = re.sub(r"[ \u00a0\u202f']", "", number)
+    marks = [char for char in digits if char in ".,"]
+    if not marks:
+        return frozenset({float(digits)})
+    if len(set(marks)) == 2:  # the last mark is the decimal one
+        whole, mark, fraction = digits.rpartition(marks[-1])
+        return frozenset({float(re.sub("[.,]", "", whole) + "." + fraction)} if mark else ())
+    plain = digits.replace(marks[0], "")
+    if len(marks) > 1:
+        return frozenset({float(plain)})
+    decimal = float(digits.replace(",", "."))
+    if _THOUSANDS.fullmatch(digits):
+        # "1,000" is a thousand in English and one in German; zero leads no thousands.
+        return frozenset({decimal} if digits.startswith("0") else {decimal, float(plain)})
+    return frozenset({decimal})
+
+
+def _unit_and_scale(after: str | None, second: str | None) -> tuple[str, float]:
+    first = (after or "").replace(" ", "").casefold()
+    if first in _SCALES:
+        return _UNITS.get((second or "").casefold(), ""), _SCALES[first]
+    if first in ("per", "pro", "pour", "por") and (second or "").casefold() in (
+        "cent", "ciento", "cento", "cent.",
+    ):  # fmt: skip
+        return "%", 1
+    return _UNITS.get(first, ""), 1
+
+
+def _number_words(text: str) -> list[Quantity]:
+    found: list[Quantity] = []
+    for match in _NUMBER_WORD.finditer(text):
+        word = (match["word"] or "").lower()
+        value = float(
+            _NUMBER_WORDS[word]
+            if word
+            else _NUMBER_WORDS[match["tens"].lower()] + _NUMBER_WORDS[match["ones"].lower()]
+        )
+        after = (match["after"] or "").lower()
+        if after == "hundred":
+            unit, value, scale = _UNITS.get((match["second"] or "").lower(), ""), value * 100, 1.0
+        else:
+            unit, scale = _unit_and_scale(match["after"], match["second"])
+        found.append(
+            Quantity(frozenset({value * scale}), unit, word not in _VAGUE_WORDS or scale > 1)
+        )
+    return found
