@@ -87,10 +87,10 @@ def _token_ends(text: str, tokenizer: Tokenizer) -> list[int]:
     ends: list[int] = []
     start = 0
     while start < len(text):
-        end = min(start + _BLOCK_CHARACTERS, len(text))
-        if end < len(text):
-            end = max(text.rfind("\n", start, end), text.rfind(" ", start, end), start) or end
-            end = end if end > start else min(start + _BLOCK_CHARACTERS, len(text))
+        end = start + _BLOCK_CHARACTERS
+        space = max(text.rfind("\n", start + 1, end), text.rfind(" ", start + 1, end))
+        if end < len(text) and space > start:
+            end = space
         ends.extend(start + offset for offset in tokenizer.ends(text[start:end]))
         start = end
     return ends
@@ -219,10 +219,12 @@ class _Cutter:
     def _inside_unit(self, start: int, limit: int) -> int:
         """Where to cut a unit that does not fit: sentence, line, clause, word, or a character.
 
-        The better places count only in the second half, or chunks would become crumbs.
+        Lines and clauses count only in the second half, or chunks would become crumbs.
         """
-        half = start + (limit - start) // 2
         cut = max(sentence_ends(self.text, start, limit), default=start)
+        if cut > start:
+            return cut
+        half = start + (limit - start) // 2
         for pattern in (_LINE_END, _CLAUSE_END):
             if cut <= half:
                 cut = _last_match(pattern, self.text, start=start, limit=limit)

@@ -1,0 +1,272 @@
+"""How texts of many callers become batches of one model. The encoder waits for the test."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from array import array
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+
+import pytest
+
+from privategpt.backends.embedding.encoder import EncodedText, Prompts
+from privategpt.backends.embedding.worker import EmbeddingWorker
+from privategpt.domain.errors import EngineFailed, EngineUnavailable
+from privategpt.domain.ports import Embeddings, Vector
+from tests.fakes.embedding import WordTokenizer
+
+
+class GatedEncoder:
+    """A character is a token and the vector is the text's length. `batches` are what was run.
+
+    The gate is open until a test closes it; `started` is set when a batch waits at it.
+    """
+
+    dimensions = 1
+    prompts = Prompts(query="q:", passage="p:")
+    tokenizer = WordTokenizer()
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.failure: BaseException | None = None
+        self.reading_failure: EngineFailed | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+        self.started = threading.Event()
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str) -> list[EncodedText]:
+        if self.reading_failure is not None:
+            raise self.reading_failure
+        return [
+            EncodedText(text=prompt + text, ids=range(len(text)), tokens=len(text))
+            for text in texts
+        ]
+
+    def encode(self, batch: Sequence[EncodedText], *, prompt: str) -> list[Vector]:
+        self.batches.append([text.text for text in batch])
+        self.started.set()
+        assert self.gate.wait(20)
+        if self.failure is not None:
+            raise self.failure
+        return [array("f", [text.tokens]) for text in batch]
+
+    async def hold(self, worker: EmbeddingWorker) -> asyncio.Task[Embeddings]:
+        """Have one text waiting inside the model."""
+        self.gate.clear()
+        self.started.clear()
+        task = asyncio.create_task(worker.embed(["held"], query=False))
+        await asyncio.to_thread(self.started.wait, 20)
+        return task
+
+
+@pytest.fixture
+def encoder() -> GatedEncoder:
+    return GatedEncoder()
+
+
+@pytest.fixture
+async def worker(encoder: GatedEncoder) -> AsyncIterator[EmbeddingWorker]:
+    running = EmbeddingWorker(encoder=encoder, batch_size=4, max_batch_tokens=20)
+    yield running
+    encoder.gate.set()
+    await running.close()
+
+
+def _lengths(embeddings: Embeddings) -> list[float]:
+    return [vector[0] for vector in embeddings.vectors]
+
+
+async def _queue(
+    worker: EmbeddingWorker, texts: list[str], *, query: bool = False
+) -> asyncio.Task[Embeddings]:
+    task = asyncio.create_task(worker.embed(texts, query=query))
+    await asyncio.sleep(0)  # lets it run up to its wait
+    return task
+
+
+async def test_texts_that_wait_together_share_a_batch_whoever_sent_them(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    held = await encoder.hold(worker)
+    waiting = [await _queue(worker, ["x" * n]) for n in (3, 1, 2)]
+    encoder.gate.set()
+
+    assert [_lengths(each) for each in await asyncio.gather(*waiting)] == [[3], [1], [2]]
+    assert encoder.batches == [["p:held"], ["p:xxx", "p:xx", "p:x"]]
+    await held
+
+
+async def test_a_request_is_run_in_batches_of_similar_length_and_answered_in_order(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    lengths = [5, 1, 4, 2, 3, 9, 8, 1]
+
+    embeddings = await worker.embed(["x" * n for n in lengths], query=False)
+
+    assert _lengths(embeddings) == lengths
+    assert embeddings.tokens == sum(lengths)
+    assert [len(batch) for batch in encoder.batches] == [2, 2, 4]
+    shortest_and_longest = [(min(map(len, b)), max(map(len, b))) for b in encoder.batches]
+    assert all(this[0] >= following[1] for this, following in pairwise(shortest_and_longest))
+
+
+async def test_a_batch_never_exceeds_the_tokens_allowed_save_for_one_long_text(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    await worker.embed(["x" * 30, "x" * 30, "x" * 10, "x" * 10, "x" * 10], query=False)
+
+    assert sorted(len(batch) for batch in encoder.batches) == [1, 1, 1, 2]
+
+
+async def test_a_query_goes_before_the_passages_that_wait(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    held = await encoder.hold(worker)
+    passages = await _queue(worker, ["x" * 15] * 3)
+    query = await _queue(worker, ["why"], query=True)
+    encoder.gate.set()
+
+    assert _lengths(await query) == [3]
+    await asyncio.gather(held, passages)
+    assert encoder.batches[1] == ["q:why"]
+
+
+async def test_queries_without_end_let_passages_through_now_and_then(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    held = await encoder.hold(worker)
+    passages = await _queue(worker, ["x" * 15])
+    queries = await _queue(worker, ["why"] * 4 * 12, query=True)
+    encoder.gate.set()
+
+    await asyncio.gather(held, passages, queries)
+
+    assert encoder.batches.index(["p:" + "x" * 15]) == 9
+    assert len(encoder.batches) == 14
+
+
+async def test_a_single_text_does_not_wait_for_a_book(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    held = await encoder.hold(worker)
+    book = await _queue(worker, ["x" * 20] * 40)
+    single = await _queue(worker, ["x"])
+    encoder.gate.set()
+
+    await asyncio.gather(held, book, single)
+
+    assert encoder.batches.index(["p:x"]) < 7
+
+
+async def test_a_caller_who_gives_up_is_not_worked_for(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    held = await encoder.hold(worker)
+    left, stays = await _queue(worker, ["gone"] * 9), await _queue(worker, ["here"])
+    left.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await left
+    encoder.gate.set()
+
+    assert _lengths(await stays) == [4]
+    await held
+    assert encoder.batches == [["p:held"], ["p:here"]]
+
+
+async def test_a_caller_who_gives_up_in_the_middle_of_a_batch_harms_nobody(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    held = await encoder.hold(worker)
+    held.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await held
+    encoder.gate.set()
+
+    assert _lengths(await worker.embed(["next"], query=True)) == [4]
+
+
+async def test_a_request_cancelled_between_its_batches_is_left_there(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    encoder.gate.clear()
+    request = await _queue(worker, ["x" * 15] * 4)
+    await asyncio.to_thread(encoder.started.wait, 20)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    encoder.gate.set()
+
+    await worker.embed(["next"], query=False)
+    assert encoder.batches == [["p:" + "x" * 15], ["p:next"]]
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("torch"), EngineFailed("nan"), MemoryError()])
+async def test_a_failing_batch_fails_its_callers_and_nobody_after_them(
+    worker: EmbeddingWorker, encoder: GatedEncoder, failure: Exception
+) -> None:
+    encoder.failure = failure
+    with pytest.raises(EngineFailed):
+        await worker.embed(["bad"] * 6, query=False)
+    encoder.failure = None
+
+    assert _lengths(await worker.embed(["good"], query=False)) == [4]
+
+
+async def test_a_text_that_cannot_be_read_fails_its_caller(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    encoder.reading_failure = EngineFailed("unreadable")
+
+    with pytest.raises(EngineFailed, match="unreadable"):
+        await worker.embed(["bad"], query=False)
+
+
+async def test_closing_ends_who_waits_and_refuses_who_comes(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    held = await encoder.hold(worker)
+    passages, query = await _queue(worker, ["x"] * 9), await _queue(worker, ["why"], query=True)
+    closing = asyncio.create_task(worker.close())
+    await asyncio.sleep(0)
+    encoder.gate.set()
+
+    assert _lengths(await held) == [4]
+    for task in (passages, query):
+        with pytest.raises(EngineUnavailable):
+            await task
+    await closing
+    with pytest.raises(EngineUnavailable):
+        await worker.embed(["late"], query=False)
+
+
+async def test_closing_a_worker_that_never_worked_is_no_error(encoder: GatedEncoder) -> None:
+    await EmbeddingWorker(encoder=encoder, batch_size=4).close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_nobody_waits_for_ever_when_the_thread_dies(encoder: GatedEncoder) -> None:
+    class Unforeseen(BaseException):
+        pass
+
+    worker = EmbeddingWorker(encoder=encoder, batch_size=4)
+    encoder.failure = Unforeseen()
+
+    with pytest.raises(EngineUnavailable):
+        await worker.embed(["x"], query=True)
+    await worker.close()
+
+
+async def test_the_thread_is_prepared_once_before_the_first_text(encoder: GatedEncoder) -> None:
+    prepared: list[str] = []
+    worker = EmbeddingWorker(
+        encoder=encoder,
+        batch_size=4,
+        prepare=lambda: prepared.append(threading.current_thread().name),
+    )
+
+    assert prepared == []
+    await worker.embed(["x"], query=True)
+    await worker.embed(["x"], query=True)
+    assert prepared == ["embedding"]
+    await worker.close()
