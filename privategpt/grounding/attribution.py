@@ -66,6 +66,17 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """Where in a source a claim is best supported: sentences `first` to `last`, around `anchor`."""
+
+    anchor: int
+    first: int
+    last: int
+    features: Mapping[str, float]
+    contradictions: tuple[Contradiction, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
     """The best that a source has for a claim: `document_text[start:end]` of its document.
 
@@ -104,7 +115,7 @@ class Attributor:
         """`vectors` has, for each passage, one vector for each of its sentences."""
         self._rarity = Rarity([terms for passage in passages for terms in passage.terms])
         self._evidence = {
-            passage.source.number: _Evidence(passage, rows, self._rarity)
+            passage.source.number: Evidence(passage, rows, self._rarity)
             for passage, rows in zip(passages, vectors, strict=True)
             if passage.spans
         }
@@ -120,29 +131,50 @@ class Attributor:
         return max(found, key=lambda support: support.score, default=None)
 
 
-class _Evidence:
-    def __init__(self, passage: Passage, vectors: Sequence[Vector], rarity: Rarity) -> None:
+class Evidence:
+    """One source, ready to be asked about claims. `ranking` weighs what makes an anchor."""
+
+    def __init__(
+        self,
+        passage: Passage,
+        vectors: Sequence[Vector],
+        rarity: Rarity,
+        *,
+        ranking: Mapping[str, float] = RANKING,
+    ) -> None:
+        self._ranking = ranking
         self._passage = passage
         self._rarity = rarity
         self._matrix: Matrix = np.asarray(vectors, dtype=np.float32)
 
     def support(self, claim: Claim) -> Support:
-        features = self.sentence_features(claim)
-        rank = sum(weight * features[name] for name, weight in RANKING.items())
-        order = np.argsort(-np.asarray(rank), kind="stable")
-        anchor = int(order[0])
-        first, last = self._run(claim, anchor)
-        best = [int(at) for at in order[:_BEST_SENTENCES]]
-        comparison = compare(claim.statement, self._statement(range(first, last + 1)))
-        facts = self.claim_features(claim, features, best=best, run=(first, last))
+        """The best that this source has for the claim."""
+        found = self.examine(claim)
         source, spans = self._passage.source, self._passage.spans
         return Support(
             source=source,
-            start=source.start + spans[first].start,
-            end=source.start + spans[last].end,
+            start=source.start + spans[found.first].start,
+            end=source.start + spans[found.last].end,
+            anchor=found.anchor,
+            score=support_score(found.features),
+            contradictions=found.contradictions,
+        )
+
+    def examine(self, claim: Claim) -> Finding:
+        """Where the claim is best supported, and what speaks for and against it there."""
+        features = self.sentence_features(claim)
+        rank = sum(weight * features[name] for name, weight in self._ranking.items())
+        order = np.argsort(-np.asarray(rank), kind="stable")
+        anchor = int(order[0])
+        first, last = self._run(claim, anchor)
+        in_run = compare(claim.statement, self._statement(range(first, last + 1)))
+        best = [int(at) for at in order[:_BEST_SENTENCES]]
+        return Finding(
             anchor=anchor,
-            score=support_score(facts),
-            contradictions=comparison.contradictions,
+            first=first,
+            last=last,
+            features=self._claim_features(claim, features, best=best, in_run=in_run),
+            contradictions=in_run.contradictions,
         )
 
     def sentence_features(self, claim: Claim) -> Mapping[str, npt.NDArray[np.float64]]:
@@ -165,19 +197,18 @@ class _Evidence:
             "direction": np.array([float(one.denies(Ground.DIRECTION)) for one in compared]),
         }
 
-    def claim_features(
+    def _claim_features(
         self,
         claim: Claim,
         features: Mapping[str, npt.NDArray[np.float64]],
         *,
         best: Sequence[int],
-        run: tuple[int, int],
+        in_run: Comparison,
     ) -> dict[str, float]:
         """What tells whether the claim as a whole is supported."""
         anchor = best[0]
         whole = compare(claim.statement, self._statement(best))
         at_anchor = compare(claim.statement, self._passage.statements[anchor])
-        in_run = compare(claim.statement, self._statement(range(run[0], run[1] + 1)))
         best_terms = self._terms(best)
         return {
             "cosine": float(features["cosine"][anchor]),

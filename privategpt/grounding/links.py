@@ -64,8 +64,8 @@ class LinkGuard:
 
     def __init__(self, *, allowed: Collection[str]) -> None:
         self._allowed = frozenset(_normal(address) for address in allowed)
-        self._text = ""  # the last released character, then what is undecided
-        self._shape = ""
+        self._text: str = ""  # the last released character, then what is undecided
+        self._shape: str = ""
         self._from = 0
 
     def feed(self, pieces: Iterable[Piece]) -> list[Piece]:

@@ -210,6 +210,17 @@ class MarkerScanner:
         self._output.write_markers(known, removed=unknown)
 
 
+def unmark(text: str) -> str:
+    """`text` with parentheses where a marker has brackets, so that no marker is left in it."""
+    return _MARKER.sub(_in_parentheses, text)
+
+
+def _in_parentheses(marker: re.Match[str]) -> str:
+    if _is_text(marker.string, marker.start(), marker.end()):
+        return marker[0]
+    return f"({' '.join(_INNER.findall(marker[0]))})"
+
+
 class _Output:
     """Collects what is released. One space is held back: it goes where a marker goes."""
 
