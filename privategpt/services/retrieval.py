@@ -80,12 +80,8 @@ class Retrieval:
         return Retrieved(chunks=tuple(chunks), tokens=embeddings.tokens)
 
     def fit_query(self, text: str) -> str:
-        """Cut a question from a conversation to what the embedding model can read.
-
-        What stays is the last three quarters of the window and its first quarter: the question
-        itself stands after a pasted text far more often than before it, but it may.
-        """
-        return _fit(text, self._embedding.tokenizer)
+        """Cut a question from a conversation to what `search` accepts; see `fit_to_window`."""
+        return fit_to_window(text, self._embedding.tokenizer)
 
     async def _search_ready(
         self, query: _Query, *, limit: int, hidden: frozenset[str]
@@ -155,7 +151,12 @@ def _refuse_unreadable(text: str, tokenizer: Tokenizer) -> None:
         )
 
 
-def _fit(text: str, tokenizer: Tokenizer) -> str:
+def fit_to_window(text: str, tokenizer: Tokenizer) -> str:
+    """Cut `text` to what one embedding reads: its first quarter window and its last three.
+
+    The question stands after a pasted text far more often than before it, but it may. White
+    space around the text goes.
+    """
     window = tokenizer.max_tokens
     text = _cut(text.strip(), window * MAX_CHARACTERS_PER_TOKEN)
     ends = tokenizer.ends(text)

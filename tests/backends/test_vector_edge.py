@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from array import array
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from privategpt.domain.errors import (
     EngineUnavailable,
     FolderInUse,
 )
-from privategpt.domain.ports import IndexedChunk, Vector, VectorQuery
+from privategpt.domain.ports import Hit, IndexedChunk, Vector, VectorQuery
 
 DIMENSIONS = 4
 
@@ -69,6 +70,24 @@ async def test_chunks_and_deletions_survive_a_restart(tmp_path: Path) -> None:
     index = await open_index(tmp_path)
     assert await index.search(ask(2)) == before
     assert dict(await index.chunk_counts()) == {"doc": 2}
+    await index.close()
+
+
+def rounded(hits: list[Hit]) -> list[float]:
+    """Scores only: chunks with equal ones come in any order."""
+    return [round(hit.score, 4) for hit in hits]
+
+
+async def test_a_tenants_ranking_is_its_own_after_a_restart_too(tmp_path: Path) -> None:
+    index = await open_index(tmp_path)
+    await index.upsert([chunk(n) for n in range(20)])
+    alone = rounded(await index.search(ask(7)))
+    theirs = [replace(chunk(7, doc_id=f"d{n}"), tenant="beta") for n in range(50)]
+    await index.upsert(theirs)
+    together = rounded(await index.search(ask(7)))
+    await index.close()
+    index = await open_index(tmp_path)
+    assert rounded(await index.search(ask(7))) == together == alone
     await index.close()
 
 
@@ -143,10 +162,10 @@ async def test_replacing_takes_up_other_dimensions(tmp_path: Path) -> None:
 
 async def test_a_folder_in_use_is_refused_even_for_replacing(tmp_path: Path) -> None:
     index = await open_index(tmp_path)
-    for replace in (False, True):
+    for anew in (False, True):
         with pytest.raises(FolderInUse) as refused:
             await open_edge_index(
-                tmp_path / "vectors", dimensions=DIMENSIONS, candidates=1, replace=replace
+                tmp_path / "vectors", dimensions=DIMENSIONS, candidates=1, replace=anew
             )
         assert "vectors" in refused.value.message
         assert str(tmp_path) not in refused.value.message

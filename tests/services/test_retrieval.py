@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -17,7 +18,7 @@ from privategpt.domain.errors import (
     Unavailable,
 )
 from privategpt.domain.ports import Deletion, EmbeddingModel, Hit, IndexedChunk, VectorQuery
-from privategpt.services.retrieval import NOTHING, Retrieval, Retrieved
+from privategpt.services.retrieval import NOTHING, Retrieval, Retrieved, fit_to_window
 from tests.fakes.embedding import FakeEmbeddingModel
 from tests.fakes.state import FakeStateStore
 from tests.fakes.vectors import FakeVectorIndex
@@ -45,7 +46,7 @@ class Library:
     """Documents of one sentence per chunk, in a store and an index, and a search over them."""
 
     def __init__(self) -> None:
-        self.embedding = FakeEmbeddingModel()
+        self.embedding = FakeEmbeddingModel(max_tokens=64)
         self.index = InterruptedIndex()
         self.state = FakeStateStore()
         self.retrieval = Retrieval(embedding=self.embedding, index=self.index, state=self.state)
@@ -254,6 +255,25 @@ def test_of_a_long_question_the_beginning_and_most_of_the_end_stay() -> None:
     words = [f"w{n}" for n in range(1000)]
     fitted = fit(" ".join(words), FakeEmbeddingModel(max_tokens=40)).split()
     assert fitted == words[:10] + words[-30:]
+
+
+class LineCountingTokenizer:
+    """Words and line ends are tokens, so that joining two pieces by a line end costs one more."""
+
+    max_tokens = 8
+
+    def count(self, text: str) -> int:
+        return len(self.ends(text))
+
+    def ends(self, text: str) -> Sequence[int]:
+        return [match.end() for match in re.finditer(r"\w+|\n", text)]
+
+
+def test_a_cut_that_makes_new_tokens_is_cut_again() -> None:
+    tokenizer = LineCountingTokenizer()
+    fitted = fit_to_window(" ".join("abcdefghijklmnop"), tokenizer)
+    assert fitted == "a b\nl m n o p"
+    assert tokenizer.count(fitted) == 8
 
 
 @given(text=st.text(max_size=400), window=st.integers(1, 30))

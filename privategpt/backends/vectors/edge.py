@@ -6,7 +6,7 @@ loop free; see `shard` for what else is known of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple, cast
 
@@ -43,10 +43,13 @@ _Arguments = TypeVarTuple("_Arguments")
 class EdgeIndex:
     """A `VectorIndex` in a folder of this machine."""
 
-    def __init__(self, *, shard: ShardFolder, words: WordEncoder, candidates: int) -> None:
+    def __init__(
+        self, *, shard: ShardFolder, words: WordEncoder, candidates: int, tenants: Iterable[str]
+    ) -> None:
         self._shard = shard
         self._words = words
         self._candidates = candidates
+        self._tenants = set(tenants)
         self._readers = CapacityLimiter(READERS)
         self._writers = CapacityLimiter(1)
 
@@ -90,6 +93,7 @@ class EdgeIndex:
         await self._write(self._shard.close)
 
     def _upsert_now(self, chunks: Sequence[IndexedChunk]) -> None:
+        self._tenants.update(chunk.tenant for chunk in chunks)
         points = [_point(chunk, self._words) for chunk in chunks]
         self._shard.write(
             [
@@ -99,7 +103,9 @@ class EdgeIndex:
         )
 
     def _search_now(self, query: VectorQuery) -> list[Hit]:
-        found = self._shard.query(_request(query, self._words, candidates=self._candidates))
+        alone = self._tenants <= {query.tenant}
+        request = _request(query, self._words, candidates=self._candidates, alone=alone)
+        found = self._shard.query(request)
         return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in found]
 
     async def _delete(self, where: qe.Filter) -> None:
@@ -124,11 +130,12 @@ async def open_edge_index(
     `EmbeddingModelChanged`, and `EngineFailed` where the files are damaged.
     """
 
-    def open_now() -> ShardFolder:
-        return open_shard(path, dimensions=dimensions, replace=replace)
+    def open_now() -> EdgeIndex:
+        shard = open_shard(path, dimensions=dimensions, replace=replace)
+        tenants = shard.count_by(TENANT)
+        return EdgeIndex(shard=shard, words=WordEncoder(), candidates=candidates, tenants=tenants)
 
-    shard = await to_thread.run_sync(open_now)
-    return EdgeIndex(shard=shard, words=WordEncoder(), candidates=candidates)
+    return await to_thread.run_sync(open_now)
 
 
 def _point(chunk: IndexedChunk, words: WordEncoder) -> qe.Point:
@@ -139,11 +146,14 @@ def _point(chunk: IndexedChunk, words: WordEncoder) -> qe.Point:
     return qe.Point(id=point_id(chunk.chunk.chunk_id), vector=vectors, payload=payload(chunk))
 
 
-def _request(query: VectorQuery, words: WordEncoder, *, candidates: int) -> qe.QueryRequest:
+def _request(
+    query: VectorQuery, words: WordEncoder, *, candidates: int, alone: bool
+) -> qe.QueryRequest:
     """Both legs fused by the distribution of their scores.
 
     The corpus of the inverse document frequency is the tenant's own: no tenant's ranking tells
-    anything of another's documents.
+    anything of another's documents. Counting it takes 0.5 ms at 20,000 points and grows with
+    them, so it is left out where the tenant is `alone` and the whole shard is that corpus.
     """
     allowed = _filter(conditions(query))
     depth = max(candidates, query.limit)
@@ -151,8 +161,8 @@ def _request(query: VectorQuery, words: WordEncoder, *, candidates: int) -> qe.Q
     legs = [qe.Prefetch(limit=depth, query=nearest, filter=allowed)]
     weights = words.query(query.text)
     if weights is not None:
-        corpus = qe.IdfParams(corpus=_where(TENANT, query.tenant))
         matching = qe.Query.Nearest(weights, using=WORDS)
+        corpus = None if alone else qe.IdfParams(corpus=_where(TENANT, query.tenant))
         params = qe.SearchParams(idf=corpus)
         legs.append(qe.Prefetch(limit=depth, query=matching, filter=allowed, params=params))
     # The engine's stubs do not know that a variant of `Fusion` is a `Fusion`.
