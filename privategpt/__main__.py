@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -160,7 +160,16 @@ def _settings(
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(work)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    if sys.platform == "win32":
+        return asyncio.new_event_loop
+    import uvloop
+
+    return uvloop.new_event_loop
 
 
 def _progress(unit: str) -> Progress:

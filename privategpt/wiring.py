@@ -100,9 +100,11 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
         services = Services(
             answering=Answering(
                 llm=llm,
+                embedding=library.embedding,
                 retrieval=retrieval,
                 state=library.state,
                 context_chunks=settings.retrieval.context_chunks,
+                remove_foreign_links=settings.answers.remove_foreign_links,
             ),
             ingestion=library.ingestion,
             retrieval=retrieval,

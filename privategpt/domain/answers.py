@@ -142,6 +142,7 @@ class Citation:
 
     The answer's text has the marker `[source.number]` at `marker_start:marker_end`;
     `document_text[start:end] == cited_text` in the source's document. `support` is 0–1.
+    `heading_path` and `reference` (a paragraph's own number) are those of that place.
     """
 
     source: Source
@@ -151,6 +152,8 @@ class Citation:
     end: int
     cited_text: str
     support: float
+    heading_path: tuple[str, ...] = ()
+    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

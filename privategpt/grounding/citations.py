@@ -52,11 +52,13 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffefã€
 class GroundingOptions:
     """How strict to be. The defaults are what was calibrated: see `grounding/weights.py`.
 
-    With `markers` off (structured output, tool calls) the text passes through untouched.
+    With `markers` off (structured output, tool calls) the text passes through untouched. With
+    `visible` off everything is checked and attributed, but the text shows no marker.
     `addresses` are what links may lead to, the sources' own; None leaves all links alone.
     """
 
     markers: bool = True
+    visible: bool = True
     attribute: bool = True
     floor: float = FLOOR
     threshold: float = ATTRIBUTION_THRESHOLD
@@ -97,6 +99,12 @@ class Grounder:
         self._citations: list[Citation] = []
         self._length = 0  # of the released text
         self._removed = 0
+        self._supported = False
+
+    @property
+    def supported(self) -> bool:
+        """Whether anything that was released so far is supported by a source."""
+        return self._supported
 
     async def feed(self, delta: str) -> str:
         """What can be released once `delta` is read; may be empty."""
@@ -124,7 +132,7 @@ class Grounder:
         sentences = self._complete(scan.pieces)
         sentences += [self._waiting.take(len(rest)) for rest in self._splitter.finish()]
         text = await self._settle(sentences)
-        return Grounding(text, tuple(self._citations), bool(self._citations), self._removed)
+        return Grounding(text, tuple(self._citations), self._supported, self._removed)
 
     def _complete(self, pieces: Iterable[Piece]) -> list[_Sentence]:
         shape = self._waiting.add(pieces)
@@ -171,11 +179,15 @@ class Grounder:
                 self._removed += 1
             else:
                 kept[at] = support
-        pieces = check.sentence.without_markers_but(kept)
+        found = None
         if not kept and check.attributable:
             found = self._attribute(claims[check.text])
-            if found:
-                return self._write(*_insert(pieces, found))
+        self._supported = self._supported or bool(kept) or found is not None
+        if not self._options.visible:
+            kept, found = {}, None
+        pieces = check.sentence.without_markers_but(kept)
+        if found:
+            return self._write(*_insert(pieces, found))
         return self._write(
             [piece for piece, _ in pieces],
             {place: kept[at] for place, (_, at) in enumerate(pieces) if at in kept},

@@ -88,10 +88,10 @@ def compose(
 
     System messages of the conversation come first within it, after `system_prompt` (None stands
     for the default; if the conversation brings its own system message, the default is left out).
-    Without sources no instructions about sources are given.
+    Without sources nothing is added that the caller did not ask for.
     """
     own = [message.text for message in messages if message.role is Role.SYSTEM and message.text]
-    if system_prompt is None and not own:
+    if sources and system_prompt is None and not own:
         system_prompt = DEFAULT_SYSTEM_PROMPT
     parts = [part for part in (system_prompt, *own) if part]
     if sources:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -10,8 +10,11 @@ from privategpt.domain.answers import (
     AnswerEvent,
     AnswerStarted,
     ChoiceFinished,
+    FinishReason,
+    GenerationEvent,
     GenerationFinished,
     Source,
+    TextDelta,
     Usage,
     UsageCounted,
 )
@@ -25,8 +28,12 @@ from privategpt.domain.conversation import (
 )
 from privategpt.domain.documents import EVERYTHING, DocumentFilter, RetrievedChunk
 from privategpt.domain.errors import InvalidRequest
-from privategpt.domain.ports import LanguageModel, StateStore
+from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, Vector
+from privategpt.grounding.abstention import abstention
+from privategpt.grounding.citations import Grounder, GroundingOptions
+from privategpt.grounding.prompt import PromptStyle
 from privategpt.services.conversation_query import retrieval_query
+from privategpt.services.grounded import GroundedReply
 from privategpt.services.prompting import FittedPrompt, fit
 from privategpt.services.retrieval import Retrieval
 from privategpt.services.sources import number_sources
@@ -56,20 +63,28 @@ class AnswerRequest:
 
 
 class Answering:
-    """Answers questions, from the library where asked to."""
+    """Answers questions, from the library where asked to.
+
+    With `remove_foreign_links`, links and images in an answer from the library that lead anywhere
+    but to its sources are removed: a document may have put them into the model's mouth.
+    """
 
     def __init__(
         self,
         *,
         llm: LanguageModel,
+        embedding: EmbeddingModel,
         retrieval: Retrieval,
         state: StateStore,
         context_chunks: int,
+        remove_foreign_links: bool = True,
     ) -> None:
         self._llm = llm
+        self._embedding = embedding
         self._retrieval = retrieval
         self._state = state
         self._context_chunks = context_chunks
+        self._remove_foreign_links = remove_foreign_links
 
     async def answer(self, request: AnswerRequest) -> AsyncGenerator[AnswerEvent]:
         """The events of one answer, in the order of `domain/answers.py`.
@@ -78,6 +93,10 @@ class Answering:
         only `Unavailable`. Closing the generator stops the engine.
         """
         retrieved = await self._retrieve(request)
+        if request.context_only and retrieved == []:
+            for event in _abstain(request):
+                yield event
+            return
         prompt = await self._prompt(request, retrieved or [])
         started: AnswerStarted | None = AnswerStarted(
             sources=prompt.sources,
@@ -86,19 +105,41 @@ class Answering:
         usage = Usage(prompt_tokens=0, completion_tokens=0)
         fingerprint: str | None = None
         for choice in range(request.choices):
-            generation = self._llm.generate(_generation_request(request, prompt, choice=choice))
-            async with aclosing(generation) as events:
+            async with aclosing(self._choice(request, prompt, choice=choice)) as events:
                 async for event in events:
                     if started is not None:
                         yield started
                         started = None
-                    if isinstance(event, GenerationFinished):
+                    if isinstance(event, UsageCounted):
                         usage += event.usage
                         fingerprint = event.system_fingerprint
-                        yield ChoiceFinished(event.reason, choice=choice)
                     else:
-                        yield replace(event, choice=choice)
+                        yield event
         yield UsageCounted(usage, system_fingerprint=fingerprint)
+
+    def _choice(
+        self, request: AnswerRequest, prompt: FittedPrompt, *, choice: int
+    ) -> AsyncGenerator[AnswerEvent]:
+        """The events of one choice, its usage last."""
+        generation = self._llm.generate(_generation_request(request, prompt, choice=choice))
+        if not request.use_context:
+            return _as_it_is(generation, choice=choice)
+        options = GroundingOptions(
+            markers=not _is_structured(request),
+            visible=request.cite,
+            addresses=_addresses(prompt.sources) if self._remove_foreign_links else None,
+        )
+        reply = GroundedReply(
+            grounder=Grounder(prompt.sources, self._embed, options=options),
+            state=self._state,
+            tenant=request.tenant,
+            choice=choice,
+            abstention=abstention(_question(request)) if request.context_only else None,
+        )
+        return reply.events(generation)
+
+    async def _embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        return (await self._embedding.embed_passages(texts)).vectors
 
     async def _retrieve(self, request: AnswerRequest) -> list[RetrievedChunk] | None:
         if not request.use_context:
@@ -123,6 +164,7 @@ class Answering:
             llm=self._llm,
             reply_tokens=request.sampling.max_tokens,
             system_prompt=request.system_prompt,
+            style=PromptStyle.PLAIN if _is_structured(request) else PromptStyle.CITED,
         )
 
 
@@ -155,3 +197,41 @@ def _read_chunks(
             for source in sources
         )
     )
+
+
+async def _as_it_is(
+    generation: AsyncGenerator[GenerationEvent], *, choice: int
+) -> AsyncGenerator[AnswerEvent]:
+    """A reply that no source was asked for, untouched."""
+    async with aclosing(generation) as events:
+        async for event in events:
+            if isinstance(event, GenerationFinished):
+                yield ChoiceFinished(event.reason, choice=choice)
+                yield UsageCounted(event.usage, event.system_fingerprint)
+            else:
+                yield replace(event, choice=choice)
+
+
+def _abstain(request: AnswerRequest) -> Iterator[AnswerEvent]:
+    """The answer where nothing was found to answer from; the model is not asked."""
+    yield AnswerStarted(sources=(), retrieved=())
+    sentence = abstention(_question(request))
+    for choice in range(request.choices):
+        yield TextDelta(sentence, choice=choice)
+        yield ChoiceFinished(FinishReason.STOP, grounded=False, choice=choice)
+    yield UsageCounted(Usage(prompt_tokens=0, completion_tokens=0))
+
+
+def _is_structured(request: AnswerRequest) -> bool:
+    """Whether the text is for a program to read, and so can carry no markers."""
+    form = request.response_format
+    return form is not None and form.get("type") not in (None, "text")
+
+
+def _question(request: AnswerRequest) -> str:
+    return next((m.text for m in reversed(request.messages) if m.role is Role.USER), "")
+
+
+def _addresses(sources: Sequence[Source]) -> list[str]:
+    """Where the sources themselves are, by what was given at ingestion."""
+    return [str(url) for source in sources if (url := source.document.metadata.get("url"))]

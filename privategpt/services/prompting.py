@@ -9,7 +9,7 @@ from privategpt.domain.answers import Source
 from privategpt.domain.conversation import Message, Role
 from privategpt.domain.errors import ContextLengthExceeded
 from privategpt.domain.ports import LanguageModel
-from privategpt.grounding.prompt import compose
+from privategpt.grounding.prompt import PromptStyle, compose
 
 DEFAULT_REPLY_TOKENS = 1024
 """Room kept for the reply where the caller sets no limit, in a window that has it."""
@@ -31,6 +31,7 @@ async def fit(
     llm: LanguageModel,
     reply_tokens: int | None,
     system_prompt: str | None = None,
+    style: PromptStyle = PromptStyle.CITED,
 ) -> FittedPrompt:
     """Drop the lowest-ranked sources, then the oldest turns, until the prompt fits the window.
 
@@ -42,7 +43,7 @@ async def fit(
     budget = llm.context_tokens - reserve
     turns, kept = tuple(messages), tuple(sources)
     while True:
-        prompt = compose(turns, kept, system_prompt=system_prompt)
+        prompt = compose(turns, kept, system_prompt=system_prompt, style=style)
         tokens = await llm.count_tokens(prompt)
         if tokens <= budget:
             return FittedPrompt(prompt, kept, tokens)

@@ -44,6 +44,7 @@ class WiredLibrary:
         """Answers from this library."""
         return Answering(
             llm=self.llm,
+            embedding=self.embedding,
             retrieval=self.retrieval,
             state=self.state,
             context_chunks=self.context_chunks,

@@ -94,12 +94,12 @@ class Views:
         metadata = source.document.metadata
         return {
             "cited_text": citation.cited_text,
-            "cited_text_heading": source.heading_path[-1] if source.heading_path else None,
+            "cited_text_heading": citation.heading_path[-1] if citation.heading_path else None,
             "document_title": source.title,
             "document_index": source.number - 1,
             "document_author": _text(metadata.get("author")),
             "document_year": _text(metadata.get("year")),
-            "document_reference": _text(metadata.get("page_label")),
+            "document_reference": _text(metadata.get("page_label")) or citation.reference,
             "source_url": self._url(source.document, start=citation.start, end=citation.end),
         }
 

@@ -1,0 +1,103 @@
+"""A model's reply, grounded while it streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from privategpt.domain.answers import (
+    AnswerEvent,
+    ChoiceFinished,
+    Citation,
+    CitationsFound,
+    FinishReason,
+    GenerationEvent,
+    GenerationFinished,
+    TextDelta,
+    TokenLogprob,
+    UsageCounted,
+)
+from privategpt.domain.errors import NotFound
+from privategpt.domain.ports import StateStore
+from privategpt.grounding.citations import Grounder
+from privategpt.grounding.places import heading_path, paragraph_number
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedReply:
+    """One choice of an answer.
+
+    With an `abstention`, no text goes out before some of it is supported, and if none ever is,
+    the abstention goes out instead.
+    """
+
+    grounder: Grounder
+    state: StateStore
+    tenant: str
+    choice: int
+    abstention: str | None = None
+
+    async def events(
+        self, generation: AsyncGenerator[GenerationEvent]
+    ) -> AsyncGenerator[AnswerEvent]:
+        """The events of this choice; its usage comes last, for the caller to add up."""
+        held = ""
+        logprobs: tuple[TokenLogprob, ...] = ()
+        wrote = called = False
+        async with aclosing(generation) as replies:
+            async for event in replies:
+                if isinstance(event, TextDelta):
+                    wrote = wrote or bool(event.text)
+                    held += await self.grounder.feed(event.text)
+                    logprobs += event.logprobs
+                    if held and self._may_speak:
+                        yield TextDelta(held, logprobs, choice=self.choice)
+                        held, logprobs = "", ()
+                elif isinstance(event, GenerationFinished):
+                    ends = self._end(event, held, logprobs, called=called and not wrote)
+                    async with aclosing(ends) as last:
+                        async for end in last:
+                            yield end
+                else:
+                    called = True
+                    yield replace(event, choice=self.choice)
+
+    @property
+    def _may_speak(self) -> bool:
+        return self.abstention is None or self.grounder.supported
+
+    async def _end(
+        self,
+        finished: GenerationFinished,
+        held: str,
+        logprobs: tuple[TokenLogprob, ...],
+        *,
+        called: bool,
+    ) -> AsyncGenerator[AnswerEvent]:
+        grounding = await self.grounder.finish()
+        text, reason = held + grounding.text, finished.reason
+        only_called = called and reason is FinishReason.TOOL_CALLS
+        if self.abstention is not None and not grounding.grounded and not only_called:
+            text, logprobs, reason = self.abstention, (), FinishReason.STOP
+        if text or logprobs:
+            yield TextDelta(text, logprobs, choice=self.choice)
+        if grounding.citations:
+            placed = [await self._placed(citation) for citation in grounding.citations]
+            yield CitationsFound(tuple(placed), choice=self.choice)
+        yield ChoiceFinished(
+            reason, grounded=None if only_called else grounding.grounded, choice=self.choice
+        )
+        yield UsageCounted(finished.usage, finished.system_fingerprint)
+
+    async def _placed(self, citation: Citation) -> Citation:
+        """With what its place is called; as it is where the document has just been deleted."""
+        try:
+            document = await self.state.document(self.tenant, citation.source.document.doc_id)
+        except NotFound:
+            return citation
+        return replace(
+            citation,
+            heading_path=heading_path(document.headings, citation.start),
+            reference=paragraph_number(document.text, citation.start),
+        )
