@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 from privategpt.domain.errors import Unavailable
@@ -177,20 +177,26 @@ class LoopbackServer:
     answer: Answer
     requests: list[SeenRequest] = field(default_factory=list[SeenRequest])
     connections: int = 0
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     departures: asyncio.Event = field(default_factory=asyncio.Event)
+    serving: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert isinstance(reader, _Reader)
         self.connections += 1
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
         try:
             while not writer.is_closing():
                 request = await _read_request(reader)
                 self.requests.append(request)
+                self.asked.set()
                 if not await _unless_gone(reader, self.answer(request, writer)):
                     self.departures.set()
                     break
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client has left, or the server is closed at the end of the test
         finally:
             writer.close()
 
@@ -198,13 +204,13 @@ class LoopbackServer:
 async def _unless_gone(reader: _Reader, answering: Coroutine[None, None, None]) -> bool:
     """Run `answering` to its end, or until the client leaves: then False."""
     writing, leaving = asyncio.create_task(answering), asyncio.create_task(reader.gone.wait())
-    await asyncio.wait([writing, leaving], return_when=asyncio.FIRST_COMPLETED)
-    leaving.cancel()
-    if writing.done():
-        await writing
-        return True
-    writing.cancel()
-    return False
+    try:
+        await asyncio.wait([writing, leaving], return_when=asyncio.FIRST_COMPLETED)
+        return writing.done() and writing.exception() is None
+    finally:
+        writing.cancel()
+        leaving.cancel()
+        await asyncio.gather(writing, leaving, return_exceptions=True)
 
 
 async def _read_request(reader: asyncio.StreamReader) -> SeenRequest:
@@ -232,3 +238,6 @@ async def loopback_server(answer: Answer) -> AsyncGenerator[LoopbackServer]:
         yield server
     finally:
         listening.close()
+        for task in server.serving:
+            task.cancel()
+        await asyncio.gather(*server.serving)

@@ -82,7 +82,9 @@ def _results(found: Mapping[str, Any]) -> object:
 
 def _raw(row: Mapping[str, Any]) -> RawResult:
     more = row.get("extra_snippets")
-    snippets = [row.get("description"), *(cast("list[object]", more) if more else [])]
+    snippets = [row.get("description")]
+    if isinstance(more, list):
+        snippets += cast("list[object]", more)
     return RawResult(
         title=row.get("title"),
         url=row.get("url"),

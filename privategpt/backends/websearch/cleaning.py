@@ -7,7 +7,6 @@ and http(s) addresses passes.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -19,8 +18,9 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 
 from privategpt.domain.websearch import WebResult
 
-MAX_ROWS = 100
-MAX_RAW_CHARACTERS = 20_000
+MAX_ROWS = 50
+MAX_RAW_CHARACTERS = 5_000
+MAX_SHRINKING = 4
 MAX_TITLE_CHARACTERS = 300
 MAX_TEXT_CHARACTERS = 2_000
 MAX_URL_CHARACTERS = 2_048
@@ -107,7 +107,10 @@ def plain_text(markup: object, *, longest: int) -> str:
     if not isinstance(markup, str):
         return ""
     text = unescape(_MARKUP.sub(_in_place_of_markup, markup[:MAX_RAW_CHARACTERS]))
-    line = " ".join("".join(map(_printable, text)).split())
+    text = text[: MAX_SHRINKING * longest]
+    if not text.isprintable():  # which is rare, and looking at every character is slow
+        text = "".join(map(_printable, text))
+    line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
@@ -119,9 +122,8 @@ def _in_place_of_markup(match: re.Match[str]) -> str:
 def _printable(character: str) -> str:
     if character.isspace():
         return " "
-    # Format characters (Cf) turn text around or hide it, and tags in it can speak to a model.
-    hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn"}
-    return "" if hidden and character not in _JOINERS else character
+    # Format characters turn text around or hide it, and hidden text can speak to a model.
+    return character if character.isprintable() or character in _JOINERS else ""
 
 
 def clean_url(address: object) -> str | None:
