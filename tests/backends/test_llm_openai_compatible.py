@@ -125,7 +125,7 @@ async def test_every_sampling_parameter_goes_over_the_wire(
         logit_bias={"5": -100},
         reasoning_effort="low",
     )
-    schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}
+    schema: Json = {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}
     tool = {"type": "function", "function": {"name": "f"}}
     tooling = Tooling((tool,), {"type": "function", "function": {"name": "f"}}, True)
     await collect(model, GenerationRequest(ASKED, sampling, tooling, schema, model="asked"))
@@ -390,9 +390,7 @@ async def test_tokens_are_counted_here_where_the_engine_reports_zeros(
     assert events[-1].usage == Usage(estimate_messages(ASKED), estimate_text("Hi there"))
 
 
-async def test_cached_tokens_are_told(
-    server: ScriptedServer, model: OpenAICompatibleModel
-) -> None:
+async def test_cached_tokens_are_told(server: ScriptedServer, model: OpenAICompatibleModel) -> None:
     usage = usage_chunk(11, 3, prompt_tokens_details={"cached_tokens": 8})
     events = await replies(server, model, sse(text_chunk("Hi"), finish_chunk(), usage))
     assert events[-1].usage == Usage(11, 3, cached_tokens=8)
@@ -436,6 +434,18 @@ async def test_what_a_llama_cpp_server_left_out_of_the_usage_it_is_asked_for(
     events = await collect(model)
     await model.close()
     assert events[-1] == GenerationFinished(FinishReason.STOP, Usage(5, 5), "fp_1")
+
+
+async def test_a_reply_stands_although_its_tokens_cannot_be_counted_any_more(
+    server: ScriptedServer,
+) -> None:
+    as_llama_cpp(server).on(CHAT, sse(text_chunk("Hi"), finish_chunk()))
+    server.on("POST /tokenize", Reply((b"",), end=End.RESET))
+    model = await connect_openai_compatible(base_url=server.base_url)
+    events = await collect(model)
+    await model.close()
+    usage = Usage(estimate_messages(ASKED), estimate_text("Hi"))
+    assert events[-1] == GenerationFinished(FinishReason.STOP, usage, "fp_1")
 
 
 async def test_tools_are_refused_where_the_chat_template_has_no_place_for_them(
@@ -499,19 +509,21 @@ async def test_a_key_that_the_server_refuses_is_found_by_the_check(
     server: ScriptedServer, model: OpenAICompatibleModel
 ) -> None:
     server.on("GET /v1/models", whole(401, {"error": {"message": "bad key sk-123456789"}}))
-    with pytest.raises(EngineFailed, match="llm.api_key"):
+    with pytest.raises(EngineFailed, match=r"llm\.api_key"):
         await model.check()
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_the_key_is_sent_and_nothing_of_the_environment(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-environment")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-the-environment")
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-environment")
-    model = OpenAICompatibleModel(base_url=server.base_url, model="m", api_key="mine")
+    base_url = server.base_url.replace("127.0.0.1", host)
+    model = OpenAICompatibleModel(base_url=base_url, model="m", api_key="mine")
     assert text_of(await collect(model)) == "Hi there."
     await model.close()
     headers = server.received()[0].headers

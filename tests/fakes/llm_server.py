@@ -90,13 +90,10 @@ def sse(*chunks: Json | str, done: bool = True, head: bytes | None = None) -> Re
     return Reply((default if head is None else head, *body, b"0\r\n\r\n"))
 
 
-def whole(
-    status: int, body: Json | str = "", *, headers: Mapping[str, str] | None = None
-) -> Reply:
+def whole(status: int, body: Json | str = "", *, headers: Mapping[str, str] | None = None) -> Reply:
     """A reply in one piece: JSON, or a string as HTML."""
-    is_text = isinstance(body, str)
-    data = (body if is_text else json.dumps(body)).encode()
-    content_type = "text/html" if is_text else "application/json"
+    content_type = "text/html" if isinstance(body, str) else "application/json"
+    data = (body if isinstance(body, str) else json.dumps(body)).encode()
     fields = {"Content-Type": content_type, "Content-Length": str(len(data)), **(headers or {})}
     return Reply((_head(status, fields), data))
 
@@ -181,6 +178,11 @@ class ScriptedServer:
         trace: TracebackType | None,
     ) -> None:
         await self.stop()
+
+    async def idle(self) -> None:
+        """Wait until no connection is open."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def stop(self) -> None:
         """Stop listening and drop every connection."""

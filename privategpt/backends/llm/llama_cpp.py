@@ -130,7 +130,11 @@ class LlamaCppModel:
             default_max_tokens=self._options.context_tokens // REPLY_SHARE,
             timeouts=self._timeouts,
         )
-        await self._served.learn()
+        try:
+            await self._served.learn()
+        except Unavailable:
+            await self._withdraw()
+            raise
         self._context_tokens = self._served.context_tokens
         self._serving.set()
 

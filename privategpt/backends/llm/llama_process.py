@@ -104,16 +104,7 @@ async def start_process(
 
     `program` is the script to run; only tests run another than ours.
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",  # a file named like a module in the working folder is not ours to run
-        str(program or llama_child.__file__),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        # Ctrl-C in a terminal goes to the whole group: the engine must live through our grace.
-        start_new_session=True,
-    )
+    process = await _spawn(program or Path(llama_child.__file__))
     started = LlamaProcess(
         process, api_key=secrets.token_hex(16), log_tail=deque(maxlen=LOG_TAIL_LINES)
     )
@@ -129,6 +120,24 @@ async def start_process(
         await started.stop()
         raise
     return started
+
+
+async def _spawn(program: Path) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # a file named like a module in the working folder is not ours to run
+            str(program),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            # Ctrl-C in a terminal goes to the whole group: the engine must live through our grace.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise EngineUnavailable(
+            f"No process can be started for the embedded engine: {error.strerror}"
+        ) from error
 
 
 async def _read_log(process: asyncio.subprocess.Process, tail: deque[str]) -> None:

@@ -138,7 +138,8 @@ class LlamaIndexModel:
         self, messages: list[ChatMessage], options: Mapping[str, Any]
     ) -> AsyncIterator[ChatResponse]:
         # CustomLLM's own astream_chat runs the blocking one on the event loop.
-        if type(self._llm).astream_chat is CustomLLM.astream_chat:
+        own = inspect.unwrap(type(self._llm).astream_chat)
+        if own is inspect.unwrap(CustomLLM.astream_chat):  # LlamaIndex wraps each for its traces
             llm = self._llm
             return iterate_in_thread(
                 lambda: llm.stream_chat(messages, **options), executor=self._threads

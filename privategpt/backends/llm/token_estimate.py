@@ -20,21 +20,22 @@ TOKENS_PER_PROMPT = 24
 TOKENS_PER_IMAGE = 1500
 """OpenAI's high-detail picture of 1024 by 1024 is 765, Qwen-VL's about 1,300."""
 
-_WORD = re.compile(r"[A-Za-z]+")
-_LATIN_LETTERS_PER_TOKEN = 5.5
-_BYTES_PER_TOKEN = 1.6
-_ASCII_SIGNS_PER_TOKEN = 1.15
+_WORD = re.compile(r" ?([A-Za-z]+)")  # the space before a word is a part of its token
+_LETTERS_PER_TOKEN = 4
+_BYTES_PER_TOKEN = 1.3
 
 
 def estimate_text(text: str) -> int:
-    """Words by their length, other ASCII signs almost one each, all else by its UTF-8 bytes."""
-    words = sum(ceil(len(word) / _LATIN_LETTERS_PER_TOKEN) for word in _WORD.findall(text))
+    """Words by their length, other ASCII signs one each, all else by its UTF-8 bytes.
+
+    Against the bundled model's tokenizer, which knows little but English: English and code 1.35
+    times too high, Chinese and Japanese 1.25, Russian 1.85, numbers right, German 0.83.
+    """
+    words = sum(ceil(len(word) / _LETTERS_PER_TOKEN) for word in _WORD.findall(text))
     rest = _WORD.sub("", text)
-    ascii_signs = sum(1 for sign in rest if sign.isascii() and sign != " ")
-    other_bytes = len(
-        "".join(sign for sign in rest if not sign.isascii()).encode("utf-8", "replace")
-    )
-    return words + ceil(ascii_signs / _ASCII_SIGNS_PER_TOKEN) + ceil(other_bytes / _BYTES_PER_TOKEN)
+    ascii_signs = sum(1 for sign in rest if sign.isascii())
+    other_bytes = len(rest.encode("utf-8", "replace")) - ascii_signs
+    return words + ascii_signs + ceil(other_bytes / _BYTES_PER_TOKEN)
 
 
 def estimate_messages(messages: Sequence[Message]) -> int:

@@ -62,11 +62,11 @@ class ToolCallReader:
         """The deltas that one entry stands for: none while the call's name is not known."""
         function = cast("Mapping[str, Any]", entry.get("function") or {})
         name = function.get("name") or ""
-        index = self._which(entry, name)
+        new_arguments = _as_text(function.get("arguments"))
+        index = self._which(entry, name, has_arguments=bool(new_arguments))
         call = self._calls[index]
         call.id = call.id or entry.get("id") or None
         call.name = call.name or name
-        new_arguments = _as_text(function.get("arguments"))
         call.arguments += new_arguments
         if self._single and index > 0:
             return []
@@ -78,34 +78,34 @@ class ToolCallReader:
         call.id = call.id or self._new_id()
         return [ToolCallDelta(index=index, arguments=call.arguments, id=call.id, name=call.name)]
 
-    def _which(self, entry: Mapping[str, Any], name: str) -> int:
-        wire_index = entry.get("index")
-        known = self._find(entry.get("id") or None, wire_index, name)
-        if known is not None:
-            return known
+    def _which(self, entry: Mapping[str, Any], name: str, *, has_arguments: bool) -> int:
+        """The position of the call that `entry` belongs to, which may begin with it."""
+        call_id, wire_index = entry.get("id") or None, entry.get("index")
+        for position, call in enumerate(self._calls):
+            if call_id is not None and call.id == call_id:
+                return position
+        candidates = [
+            position
+            for position, call in enumerate(self._calls)
+            if wire_index is None or call.wire_index == wire_index
+        ]
+        if candidates:
+            call = self._calls[candidates[-1]]
+            if not _starts_another(call, call_id, name, has_arguments=has_arguments):
+                return candidates[-1]
         self._calls.append(_OpenCall(id=None, wire_index=wire_index))
         return len(self._calls) - 1
 
-    def _find(self, call_id: str | None, wire_index: int | None, name: str) -> int | None:
-        if call_id is not None:
-            for position, call in enumerate(self._calls):
-                if call.id == call_id:
-                    return position
-        for position in reversed(range(len(self._calls))):
-            call = self._calls[position]
-            if wire_index is not None and call.wire_index != wire_index:
-                continue
-            return None if _starts_another(call, call_id, name) else position
-        return None
 
-
-def _starts_another(call: _OpenCall, call_id: str | None, name: str) -> bool:
+def _starts_another(
+    call: _OpenCall, call_id: str | None, name: str, *, has_arguments: bool
+) -> bool:
     """Whether a delta that looks like a continuation of `call` is in truth the next call."""
     if not name:
         return False
     if call_id is not None and call.id is not None:
         return True
-    return bool(call.name) and (call.name != name or call.complete)
+    return bool(call.name) and (call.name != name or (has_arguments and call.complete))
 
 
 def _as_text(arguments: object) -> str:
