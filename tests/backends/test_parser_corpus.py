@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from privategpt.backends.parsers.bounds import Bounds
+from privategpt.backends.parsers.reading import read_file
 from privategpt.backends.parsers.workers import WorkerParser
 from privategpt.domain.errors import (
     CorruptFile,
@@ -127,6 +129,21 @@ async def test_what_is_no_text_of_the_file_is_not_in_it(
         pytest.skip("the corpus of real files is not on this machine")
     parsed = await parser.parse(Upload(path=_CORPUS / name, name=name))
     assert not any(absent in document.text for document in parsed.documents)
+
+
+@pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        ("simple.doc", "Parrots"),
+        ("tests-example.xls", "TF | Bagpipes are awesome. | true"),
+        ("fake-power-point.ppt", "Adding a Bullet Slide"),
+    ],
+)
+def test_old_office_files_are_read(name: str, phrase: str) -> None:
+    if not _MANIFEST.exists():
+        pytest.skip("the corpus of real files is not on this machine")
+    parsed = read_file(Upload(path=_CORPUS / name, name=name), Bounds(max_pages=100))
+    assert any(phrase in document.text for document in parsed.documents)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ class _RtfReader:
         elif symbol in b"\r\n":
             self._end_paragraph()
         elif symbol in _CHARACTERS:
+            self._flush_bytes()
             self._add_text(_CHARACTERS[symbol])
 
     def _read_word(self, word: bytes, number: int | None, *, optional: bool) -> None:
@@ -137,6 +138,9 @@ class _RtfReader:
             self._add_text(_CHARACTERS[word])
         elif word in _PARAGRAPH_ENDS:
             self._end_paragraph()
+        elif word == b"trowd":
+            if not self._state.in_table and "".join(self._text).strip():
+                self._end_paragraph()
         elif word in {b"cell", b"nestcell"}:
             self._row.append("".join(self._text))
             self._text.clear()

@@ -47,6 +47,9 @@ class Frame:
         return PREFIX.pack(len(header), len(text)) + header + text
 
 
+READY = Frame({"ready": True})
+"""What a worker says once it can take a job."""
+
 BEGUN = Frame({"begun": True})
 """The first frame of every answer: from here on, what becomes of the worker is the file's doing."""
 

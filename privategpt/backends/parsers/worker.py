@@ -22,6 +22,7 @@ from privategpt.backends.parsers.bounds import Bounds
 from privategpt.backends.parsers.reading import read_file
 from privategpt.backends.parsers.transfer import (
     BEGUN,
+    READY,
     Frame,
     frame_of_error,
     frames_of_file,
@@ -48,11 +49,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--memory-bytes", type=int, required=True)
     parser.add_argument("--max-pages", type=int, required=True)
+    parser.add_argument("--retire-above-bytes", type=int, default=RETIRE_ABOVE_BYTES)
     options = parser.parse_args(arguments)
     jobs, answers = _own_the_pipes()
     logging.disable(logging.CRITICAL)  # libraries complain about broken files; we answer instead
     _offer_to_the_kernel()
-    _serve(jobs, answers, Bounds(max_pages=options.max_pages), options.memory_bytes)
+    _serve(jobs, answers, options)
 
 
 def _own_the_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -89,12 +91,15 @@ def _limit_memory(size_bytes: int, memory_bytes: int) -> None:
         )
 
 
-def _serve(jobs: BinaryIO, answers: BinaryIO, bounds: Bounds, memory_bytes: int) -> None:
+def _serve(jobs: BinaryIO, answers: BinaryIO, options: argparse.Namespace) -> None:
+    bounds = Bounds(max_pages=options.max_pages)
     inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+    answers.write(READY.encode())
+    answers.flush()
     threading.Thread(target=_receive, args=(jobs, inbox), daemon=True).start()
     while True:
-        _answer(inbox.get(), answers, bounds, memory_bytes)
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > RETIRE_ABOVE_BYTES:
+        answer(inbox.get(), answers, bounds, options.memory_bytes)
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > options.retire_above_bytes:
             return
 
 
@@ -105,7 +110,8 @@ def _receive(jobs: BinaryIO, inbox: queue.SimpleQueue[Frame]) -> None:
     os._exit(0)
 
 
-def _answer(job: Frame, answers: BinaryIO, bounds: Bounds, memory_bytes: int) -> None:
+def answer(job: Frame, answers: BinaryIO, bounds: Bounds, memory_bytes: int) -> None:
+    """Read the job\'s file and write what came of it, an error as well."""
     answers.write(BEGUN.encode())
     answers.flush()
     upload = upload_of_frame(job)

@@ -78,6 +78,16 @@ class Worker:
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             raise WorkerGone(begun=begun) from error
 
+    async def ready(self) -> None:
+        """Wait until it can take a file. Raises `WorkerGone` where it never can."""
+        try:
+            await self._next_frame()
+        except asyncio.IncompleteReadError as error:
+            raise WorkerGone(begun=False) from error
+        except BaseException:
+            self.kill()
+            raise
+
     async def _receive(self) -> ParsedFile:
         documents: list[ParsedDocument] = []
         while True:
@@ -125,10 +135,18 @@ class WorkerParser:
         self._living: set[Worker] = set()
         self._closed = False
 
+    @property
+    def living(self) -> tuple[Worker, ...]:
+        """The workers that have not ended."""
+        return tuple(worker for worker in self._living if worker.returncode is None)
+
     async def warm_up(self) -> None:
-        """Start a worker ahead of the first file."""
+        """Start a worker ahead of the first file. Raises `EngineUnavailable` if none starts."""
         if not self._idle and not self._closed:
-            self._idle.append(await self._start())
+            try:
+                self._idle.append(await self._start())
+            except WorkerGone as error:
+                raise EngineUnavailable("The parser's process does not start") from error
 
     async def parse(self, upload: Upload) -> ParsedFile:
         """Read the file. Raises `UnreadableFile`, each kind its own, and `UnsupportedFileType`."""
@@ -137,7 +155,7 @@ class WorkerParser:
                 try:
                     return await self._read(upload, self._take_idle() or await self._start())
                 except WorkerGone:
-                    continue  # it had ended while it was idle
+                    continue  # it had ended while it was idle, or before it was ready
             raise EngineUnavailable("The parser's process does not start")
 
     async def _read(self, upload: Upload, worker: Worker) -> ParsedFile:
@@ -191,14 +209,15 @@ class WorkerParser:
             *("-m", _MODULE, *self._arguments),
             stdin=PIPE,
             stdout=PIPE,
-            env=_environment(),
+            env=worker_environment(),
         )
         worker = Worker(process)
-        self._living = {w for w in self._living if w.returncode is None} | {worker}
+        self._living = {*self.living, worker}
+        await worker.ready()
         return worker
 
 
-def _environment() -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     """The server's own, without its secrets and profiles, and with one thread per library."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIVATEGPT")}
     path = os.pathsep.join(filter(None, (str(_SOURCE_FOLDER), kept.get("PYTHONPATH"))))
