@@ -5,10 +5,12 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection
 
-# The last table's module: it brings all tables before it into the one schema.
-from privategpt.backends.state.quota_table import search_quota
+from privategpt.backends.state import quota_table, tables
+
+# Every module with tables stands here, so that `schema` is whole when it is compared.
+TABLES = (tables, quota_table)
 
 connection: Connection = context.config.attributes["connection"]
-context.configure(connection=connection, target_metadata=search_quota.metadata)
+context.configure(connection=connection, target_metadata=tables.schema)
 with context.begin_transaction():
     context.run_migrations()
