@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import logging
+import math
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
+from uvicorn.server import HANDLED_SIGNALS
 
 from privategpt.app import create_app
 from privategpt.domain.errors import StartRefused
 from privategpt.settings import Settings
 from privategpt.wiring import open_server
+
+
+CLOSING_S = 5.0
+"""What streams get beyond the grace to send their last words and be closed."""
+
+
+class _Server(uvicorn.Server):
+    """Stops at the first signal with the grace, at the second at once; both end with status 0.
+
+    uvicorn's own raises the signal again when it has stopped, so a stop that went well would
+    look to a supervisor like a process that was killed.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        before = {sig: signal.signal(sig, self.handle_exit) for sig in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            for sig, handler in before.items():
+                signal.signal(sig, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        super().handle_exit(sig, frame)
 
 
 async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
@@ -28,13 +58,13 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
     # Bound first: a port that is taken is told before the models are loaded.
     with _bind(settings.server.host, settings.server.port) as bound:
         async with open_server(settings) as parts:
-            server = uvicorn.Server(
+            server = _Server(
                 uvicorn.Config(
                     create_app(parts.services, options=parts.options),
                     log_config=None,
                     access_log=False,
                     server_header=False,
-                    timeout_graceful_shutdown=int(settings.server.shutdown_grace_s),
+                    timeout_graceful_shutdown=math.ceil(settings.server.shutdown_grace_s + CLOSING_S),
                 )
             )
             bound.listen(1024)

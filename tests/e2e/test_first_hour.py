@@ -89,7 +89,7 @@ def test_a_pdf_is_ingested_asked_listed_kept_over_a_restart_and_deleted(tmp_path
 
 
 def test_the_banner_says_what_is_used_and_where_the_docs_are(server: RunningServer) -> None:
-    for word in ("SmolLM2", "MiniLM", "Qdrant Edge", str(server.data_dir), "/docs"):
+    for word in ("smollm2", "MiniLM", "Qdrant Edge", str(server.data_dir), "/docs"):
         assert word in server.banner
 
 
