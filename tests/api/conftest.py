@@ -7,9 +7,14 @@ from typing import TypeAlias
 
 import httpx
 import pytest
+from hypothesis import settings
 
 from privategpt.api.deps import ApiOptions
 from tests.fakes.edge import Edge
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 BASE_URL = "http://gpt.test"
 

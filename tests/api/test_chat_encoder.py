@@ -173,6 +173,12 @@ class TestViews:
         assert {entry["source_url"] for entry in finish["citations"]} == {given_url}
         assert {entry["url"] for entry in finish["sources"]} == {given_url}
 
+    def test_where_there_is_no_page_the_reference_is_the_paragraphs_own_number(self) -> None:
+        sources = [source(n, document=document_info(page_label="")) for n in (1, 2, 3)]
+        (finish,) = finishes(grounded_answer(*sources).events)
+        references = [entry["document_reference"] for entry in finish["citations"]]
+        assert references == ["§ 4", None, "§ 4"]
+
     def test_an_id_cannot_leave_its_place_in_the_address(self) -> None:
         sources = [source(n, document=document_info("a/../b?x=1#é")) for n in (1, 2, 3)]
         (finish,) = finishes(grounded_answer(*sources).events)

@@ -38,7 +38,7 @@ def source(number: int, *, document: DocumentInfo | None = None, text: str = "It
         document=document or document_info(f"doc-{number}", author="A. Author", year=1999),
         start=10,
         end=10 + len(text),
-        heading_path=("Part", "Section"),
+        heading_path=("Part",),
     )
 
 
@@ -53,6 +53,8 @@ def citation(of: Source, *, at: int) -> Citation:
         end=of.start + len(cited),
         cited_text=cited,
         support=0.9,
+        heading_path=("Part", "Section"),
+        reference="§ 4" if of.number == 2 else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -32,8 +33,9 @@ def at_most(limit: int) -> BeforeValidator:
 
     bound: dict[str, Any] = {"n": limit}
 
-    def check(value: Any) -> Any:
-        if isinstance(value, dict) and len(cast("dict[str, Any]", value)) > limit:
+    def check(value: object) -> object:
+        keys = cast("Sized", value) if isinstance(value, dict) else ()
+        if len(keys) > limit:
             raise PydanticCustomError("too_long", "Object should have at most {n} keys", bound)
         return value
 
