@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from anyio import CapacityLimiter, fail_after, to_thread
 
 from privategpt.backends.websearch.cleaning import RawResult, clean_results
-from privategpt.domain.errors import EngineFailed, EngineTimedOut, InvalidSettings
+from privategpt.domain.errors import EngineFailed, EngineTimedOut, InvalidSettings, Unavailable
 from privategpt.domain.websearch import WebResult
 
 if TYPE_CHECKING:
     from ddgs.ddgs import DDGS
+    from ddgs.exceptions import DDGSException
 
 NAME = "ddgs"
 DEFAULT_REGION = "us-en"
@@ -73,19 +74,26 @@ class DdgsSearch:
     def _ask(self, query: str, limit: int) -> list[dict[str, Any]]:
         # Imported here: it takes as long as lxml and a TLS stack of its own take.
         from ddgs.ddgs import DDGS
-        from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
+        from ddgs.exceptions import DDGSException
 
-        if self._ddgs is None:
-            self._ddgs = DDGS(timeout=math.ceil(self._deadline_s))
+        ddgs = self._ddgs = self._ddgs or DDGS(timeout=math.ceil(self._deadline_s))
         try:
-            return self._ddgs.text(
-                query, region=self._region, max_results=limit, backend=self._engines
-            )
-        except TimeoutException as error:
-            raise EngineTimedOut(f"{NAME}: the search engines did not answer in time") from error
-        except RatelimitException as error:
-            raise EngineFailed(f"{NAME}: the search engines refuse so many searches") from error
+            return ddgs.text(query, region=self._region, max_results=limit, backend=self._engines)
         except DDGSException as error:
-            raise EngineFailed(
-                f"{NAME}: the search engines found nothing or refused; it does not tell which"
-            ) from error
+            raise _unavailable(error) from error
+
+
+def _unavailable(error: DDGSException) -> Unavailable:
+    """`ddgs` wraps what an engine raised last; without that, no engine raised anything."""
+    from ddgs.exceptions import RatelimitException, TimeoutException
+
+    cause: object = error.args[0] if error.args else None
+    if isinstance(error, TimeoutException) or isinstance(cause, TimeoutException):
+        return EngineTimedOut(f"{NAME}: the search engines did not answer in time")
+    if isinstance(cause, RatelimitException):
+        return EngineFailed(f"{NAME}: the search engines refuse so many searches")
+    if isinstance(cause, Exception):
+        return EngineFailed(f"{NAME}: the search engines cannot be reached or read")
+    return EngineFailed(
+        f"{NAME}: the search engines found nothing or refused; it does not tell which"
+    )
