@@ -23,12 +23,13 @@ _NEGATIONS = words(
     "ne n pas jamais aucun aucune sans rien ni",
     "nunca ningún ninguna ninguno sin jamás nada tampoco",
     "não nunca nenhum nenhuma sem nem",
-    "nessun nessuno nessuna senza mai",
+    "nessun nessuno nessuna senza",  # not "mai", which is May to its neighbours
     "niet geen nooit zonder niets",
     "ekki aldrei enginn engin ekkert án né",
     "inte ikke ej aldrig ingen inga",
     "nie bez не нет без",
 )
+_GERMAN = words("der die das den dem des und ist sind ein eine im vom zum zur wird wurde mit nicht")
 _CONTRACTED = re.compile(r"n['’]t\b", re.IGNORECASE)
 _CJK_NEGATIONS = re.compile(r"不|没|沒|無|无|非|未|ない|ません|なかった|ず[、。に]")
 
@@ -238,8 +239,8 @@ def _names_it(passage: Statement, name: str) -> bool:
 def _names(text: str) -> frozenset[str]:
     """Capitalised words within a sentence, and words with two capitals anywhere.
 
-    The first word counts only if it is capitalised further on, too. Where a third of all words
-    are capitalised (German nouns, headings), only words with two capitals are names.
+    The first word counts only if it is capitalised further on, too. In German and in headings,
+    where most nouns are capitalised, only words with two capitals are names.
     """
     inner: set[str] = set()
     first: set[str] = set()
@@ -255,7 +256,8 @@ def _names(text: str) -> frozenset[str]:
             starts = not before or before[-1] in ".!?:…\n。"
             (first if starts else inner).add(_bare(word))
             capitals += not starts
-    if capitals * 3 > count > 3:
+    german = len(_GERMAN.intersection(text.split())) > 1
+    if german or capitals * 5 > count * 3 > 9:
         return frozenset(strong)
     return frozenset(strong | inner | (first & inner))
 

@@ -8,8 +8,9 @@ lists of them, each perhaps after a caret or a word such as "Source", perhaps fo
 
 - anything in code;
 - a Markdown link, image or definition: a `(` follows, or a `:` where it starts a line;
-- an index: it stands directly behind an identifier (`a[1]`, `my_list[2]`, `args[0]`), a call or a
-  URL; behind an ordinary word (`water[1]`, `24 °C[1]`) it is a marker without its space;
+- an index: it stands directly behind an identifier (`a[1]`, `my_list[2]`, `args[1]`), a call or a
+  URL, or is a zero behind any word (`items[0]`); otherwise, directly behind an ordinary word
+  (`water[1]`, `24 °C[1]`), it is a marker that lacks its space;
 - an escaped bracket, and a list that is assigned (`x = [1, 2]`);
 - a number of four digits or more that is no source: a year (`[2024]`, `[1990-1995]`);
 - a list or range with a zero in it: an interval (`[0, 1]`);
@@ -81,13 +82,9 @@ _LAST_TOKEN = re.compile(r"\S+\Z")
 _INDEXED = re.compile(r"([A-Za-z_$][\w$.]*)((?:\([^()\s]*\)|\[[^\[\]\s]*\])*)\Z", re.ASCII)
 _IDENTIFIER_LIKE = re.compile(r".*[_$\d].*|.*\w\.\w.*|[a-z]+[A-Z].*|[A-Za-z]", re.ASCII)
 _PROGRAMMERS_WORDS = words(
-    "args argv arr array arrays buf buffer bytes cache cell cells char chars col cols column "
-    "columns config coords data df dict elements elem entries env expr fields func grid idx "
-    "index indices input inputs items keys kwargs labels len lines list lists lst map mat matrix "
-    "node nodes num nums numbers obj objects options out output outputs params parts path pixels "
-    "pos props queue rec records res response result row rows seq series set shape slice "
-    "stack str string strings sum tbl tensor tmp token tokens tuple val vals value values vec "
-    "vector vectors weights xs ys"
+    "args argv arr array arrays buf char chars cols coords df dict elem elems env expr func idx "
+    "kwargs len list lists lst nums obj objs params pos props rec res ret seq str tbl tmp tok toks "
+    "tpl tuple val vals vec vecs xs ys"
 )
 
 
@@ -198,7 +195,12 @@ class MarkerScanner:
 
     def _write_marker(self, text: str, start: int, end: int) -> None:
         items = _items(text[start:end])
-        if _is_text(text, start, end) or _are_years_or_interval(items, sources=self._sources):
+        zero_index = items == [(0, 0)] and text[start - 1 : start].isalpha()
+        if (
+            zero_index
+            or _is_text(text, start, end)
+            or _are_years_or_interval(items, sources=self._sources)
+        ):
             self._output.write(text[start:end])
             return
         known = dict.fromkeys(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -81,8 +82,9 @@ def test_blocks_end_sentences(text: str) -> None:
 
 FRAGMENTS = st.sampled_from(
     [
-        "a", "B", " ", ". ", "\n", ".", "! ", "[1]", " [2]", "[", "1", "3. ", "Mai", "- ", "#", "**",
-        ":", "。", "\f", "  ", "Dr. ", "etc. ", "The ", '"', ")", "`", "~", "|", " " * 18, "x" * 700,
+        "a", "B", " ", ". ", "\n", ".", "! ", "[1]", " [2]", "[", "1", "3. ", "Mai", "- ", "#",
+        "**", ":", "。", "\f", "  ", "Dr. ", "etc. ", "The ", '"', ")", "`", "~", "|", " " * 18,
+        "x" * 700,
     ]
 )  # fmt: skip
 
@@ -102,7 +104,7 @@ def test_offsets_point_at_text_without_white_space_around_it(parts: list[str]) -
     text = "".join(parts)
     spans = split_sentences(text)
     assert all(text[span.start : span.end].strip() == text[span.start : span.end] for span in spans)
-    assert all(a.end <= b.start for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(spans))
     covered = "".join(text[span.start : span.end] for span in spans)
     assert "".join(covered.split()) == "".join(text.split())
 

@@ -1,0 +1,252 @@
+"""The Grounder: what reaches the reader, and that every marker can be checked."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privategpt.domain.answers import Citation, Source
+from privategpt.domain.documents import DocumentInfo
+from privategpt.grounding.citations import Grounder, Grounding, GroundingOptions
+from tests.fakes.bag_of_words import BagOfWords
+
+DOCUMENTS = {
+    1: "Intro.\n\nSaturday in Lisbon is sunny with a high of 24 °C. "
+    "Sunday turns cloudy with light rain in the afternoon. Bread is baked daily.",
+    2: "The cat sat on the mat 😀. Dogs bark loudly at night.",
+    3: "東京は日本の首都です。大阪は大きな都市です。",
+}
+
+
+def source(number: int, start: int = 0) -> Source:
+    text = DOCUMENTS[number]
+    return Source(
+        number=number,
+        title=f"Document {number}",
+        text=text[start:],
+        document=DocumentInfo(f"d{number}", f"f{number}", 0, {}),
+        start=start,
+        end=len(text),
+    )
+
+
+SOURCES = (source(1, start=8), source(2), source(3))
+
+
+async def ground(*parts: str, options: GroundingOptions | None = None) -> Grounding:
+    grounder = Grounder(SOURCES, BagOfWords(), options=options)
+    text = "".join([await grounder.feed(part) for part in parts])
+    rest = await grounder.finish()
+    return rest._replace(text=text + rest.text)
+
+
+def assert_invariants(answer: Grounding) -> None:
+    for citation in answer.citations:
+        number = citation.source.number
+        marker = answer.text[citation.marker_start : citation.marker_end]
+        assert marker == f"[{number}]"
+        assert DOCUMENTS[number][citation.start : citation.end] == citation.cited_text
+        assert 0 <= citation.support <= 1
+    places = [citation.marker_start for citation in answer.citations]
+    assert places == sorted(set(places))
+    assert answer.grounded == bool(answer.citations)
+
+
+def cited(answer: Grounding) -> list[tuple[int, str]]:
+    return [(one.source.number, one.cited_text) for one in answer.citations]
+
+
+async def test_an_answer_without_markers_gets_them_before_the_full_stop() -> None:
+    answer = await ground(
+        "Saturday in Lisbon is sunny with a high of 24 °C. "
+        "Sunday turns cloudy, with light rain in the afternoon."
+    )
+    assert answer.text == (
+        "Saturday in Lisbon is sunny with a high of 24 °C [1]. "
+        "Sunday turns cloudy, with light rain in the afternoon [1]."
+    )
+    assert cited(answer) == [
+        (1, "Saturday in Lisbon is sunny with a high of 24 °C."),
+        (1, "Sunday turns cloudy with light rain in the afternoon."),
+    ]
+    assert_invariants(answer)
+
+
+async def test_a_marker_that_its_source_supports_stays_where_the_model_put_it() -> None:
+    answer = await ground("Dogs bark loudly at night. [2] The cat sat on the mat【2†x】.")
+    assert answer.text == "Dogs bark loudly at night. [2] The cat sat on the mat[2]."
+    assert (answer.removed, len(answer.citations)) == (0, 2)
+    assert_invariants(answer)
+
+
+async def test_a_marker_that_its_source_does_not_support_goes_with_its_space() -> None:
+    options = GroundingOptions(attribute=False)
+    answer = await ground("Quantum gravity remains unsolved today [2].", options=options)
+    assert answer == Grounding("Quantum gravity remains unsolved today.", (), False, 1)
+
+
+async def test_a_sentence_that_lost_its_wrong_marker_is_attributed_to_the_right_source() -> None:
+    answer = await ground("Dogs bark loudly at night [1].")
+    assert answer.text == "Dogs bark loudly at night [2]."
+    assert answer.removed == 1
+
+
+async def test_two_markers_in_a_sentence_are_each_held_against_their_own_words() -> None:
+    answer = await ground(
+        "Saturday in Lisbon is sunny [1] and dogs bark loudly at night [2], they say."
+    )
+    assert cited(answer) == [
+        (1, "Saturday in Lisbon is sunny with a high of 24 °C."),
+        (2, "Dogs bark loudly at night."),
+    ]
+
+
+async def test_text_without_spaces_gets_its_marker_without_a_space() -> None:
+    answer = await ground("東京は日本の首都です。")
+    assert answer.text == "東京は日本の首都です[3]。"
+    assert cited(answer) == [(3, "東京は日本の首都です。")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- The cat sat on the mat\n- No", "- The cat sat on the mat [2]\n- No"),
+        ("Dogs bark loudly at night", "Dogs bark loudly at night [2]"),
+        ("Dogs bark loudly at night \n", "Dogs bark loudly at night [2] \n"),
+        ('"Dogs bark loudly at night."', '"Dogs bark loudly at night." [2]'),
+        ("**Dogs bark loudly at night.** Go", "**Dogs bark loudly at night.** [2] Go"),
+        ("Dogs bark loudly at `night.`", "Dogs bark loudly at `night.` [2]"),
+        ("Dogs bark loudly at night!", "Dogs bark loudly at night [2]!"),
+        ("Dogs bark loudly at night...", "Dogs bark loudly at night [2]..."),
+    ],
+)
+async def test_the_marker_goes_to_the_end_of_the_sentence(text: str, expected: str) -> None:
+    answer = await ground(text)
+    assert answer.text == expected
+    assert_invariants(answer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do dogs bark loudly at night?",
+        "# Dogs bark loudly at night",
+        "**Dogs bark loudly at night**",
+        "| Dogs | bark loudly at night |",
+        "Dogs bark loudly at night:",
+        "I don't know whether dogs bark loudly at night.",
+        "The documents do not say whether dogs bark at night.",
+        "Hello!",
+        "Dogs.",
+        "```\nDogs bark loudly at night.\n```",
+        "`Dogs bark loudly at night`",
+    ],
+)
+async def test_what_claims_nothing_is_not_attributed(text: str) -> None:
+    answer = await ground(text)
+    assert (answer.text, answer.citations, answer.grounded) == (text, (), False)
+
+
+async def test_what_the_gate_denies_is_not_attributed() -> None:
+    answer = await ground("Saturday in Lisbon is not sunny with a high of 30 °C.")
+    assert answer.citations == ()
+
+
+async def test_a_marker_alone_has_nothing_to_support() -> None:
+    answer = await ground("\n\n[1]\n\n[2]: https://x.example\n")
+    assert answer.citations == ()
+    assert answer.removed == 1
+
+
+async def test_no_sources_means_no_markers_and_no_question_to_the_model() -> None:
+    embed = BagOfWords()
+    grounder = Grounder((), embed)
+    text = await grounder.feed("Dogs bark loudly at night [1]. Then")
+    rest = await grounder.finish()
+    assert text + rest.text == "Dogs bark loudly at night. Then"
+    assert (rest.citations, rest.grounded, rest.removed, embed.batches) == ((), False, 1, [])
+
+
+async def test_without_markers_the_text_passes_untouched() -> None:
+    text = '{"a": "[9] https://evil.example `'
+    answer = await ground(text, options=GroundingOptions(markers=False, addresses=()))
+    assert answer == Grounding(text, (), True, 0)
+
+
+async def test_foreign_links_lose_their_address_before_markers_are_read() -> None:
+    answer = await ground(
+        "Dogs bark loudly at night [[2]](https://evil.example). ![x](https://evil.example)",
+        options=GroundingOptions(addresses=()),
+    )
+    assert answer.text == "Dogs bark loudly at night [2]. "
+    assert_invariants(answer)
+
+
+async def test_links_are_left_alone_where_no_addresses_are_given() -> None:
+    text = "See [x](https://evil.example) now."
+    assert (await ground(text)).text == text
+
+
+async def test_sources_are_embedded_once_and_not_before_they_are_needed() -> None:
+    embed = BagOfWords()
+    grounder = Grounder(SOURCES, embed)
+    await grounder.feed("Hello! ")
+    await grounder.feed("How are you? Fine. ")
+    assert embed.batches == []
+    await grounder.feed("Dogs bark loudly at night. The cat sat on the mat. ")
+    await grounder.feed("Sunday turns cloudy here. ")
+    await grounder.finish()
+    sentences = [batch for batch in embed.batches if "Bread is baked daily." in batch]
+    assert len(sentences) == 1
+
+
+async def test_at_most_a_sentence_is_held_back() -> None:
+    grounder = Grounder(SOURCES, BagOfWords())
+    assert await grounder.feed("Dogs bark loudly at night. The cat") == (
+        "Dogs bark loudly at night [2]. "
+    )
+    assert await grounder.feed(" sat.\n\n```\nfor x in y:\n    pass") == (
+        "The cat sat [2].\n\n```\nfor x in y:\n"
+    )
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "Saturday in Lisbon is sunny", "24 °C", " [1]", "[2]", "[9]", " ", ". ", "\n", "`", "```",
+        "Dogs bark loudly at night", "The cat sat on the mat", ". ", "[t](http://e.example)", "。",
+        "!", "- ", "# ", "**", "http://", "  ", "😀", "e\u0301", "[1, 2]", "【2†x】", "東京は首都です",
+    ]
+)  # fmt: skip
+
+
+@given(parts=st.lists(FRAGMENTS, max_size=14))
+@settings(max_examples=200, deadline=None)
+async def test_every_invariant_holds_for_every_text_and_every_cut(parts: list[str]) -> None:
+    options = GroundingOptions(addresses=())
+    text = "".join(parts)
+    answer = await ground(text, options=options)
+    assert_invariants(answer)
+    assert await ground(*text, options=options) == answer
+    assert await ground(*parts, options=options) == answer
+    prose = re.sub(r"(?s)`.*", "", answer.text)
+    found = [match.span() for match in re.finditer(r"\[\d+\](?![(:])", prose)]
+    spans = [(one.marker_start, one.marker_end) for one in answer.citations]
+    assert found == [span for span in spans if span[1] <= len(prose)]
+
+
+async def test_citations_are_domain_citations_in_order_of_appearance() -> None:
+    answer = await ground("Dogs bark loudly at night. Saturday in Lisbon is sunny.")
+    first, second = answer.citations
+    assert first == Citation(
+        source=SOURCES[1],
+        marker_start=26,
+        marker_end=29,
+        start=26,
+        end=52,
+        cited_text="Dogs bark loudly at night.",
+        support=first.support,
+    )
+    assert second.source is SOURCES[0]

@@ -1,0 +1,123 @@
+"""What a passage denies of a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from privategpt.grounding.gate import (
+    Ground,
+    compare,
+    contradictions,
+    read_statement,
+)
+from privategpt.grounding.quantities import Quantity, read_figures
+
+DENIED = [
+    ("It rose by 5 %.", "It rose by 50 %.", Ground.NUMBER),
+    ("It weighs 1,000 kg.", "It weighs 1,500 kg.", Ground.NUMBER),
+    ("It is 24 °C.", "It is 24 °F.", Ground.UNIT),
+    ("It takes twenty days.", "It takes 30 days.", Ground.NUMBER),
+    ("It was founded in 1999.", "It was founded in 2001.", Ground.YEAR),
+    ("It opens on 3 May.", "It opens on 4 May.", Ground.DATE),
+    ("It opens on 2024-05-03.", "It opens on June 3, 2024.", Ground.DATE),
+    ("It does not work.", "It works.", Ground.NEGATION),
+    ("It works.", "It doesn’t work.", Ground.NEGATION),
+    ("Es funktioniert nicht.", "Es funktioniert.", Ground.NEGATION),
+    ("Il ne marche pas.", "Il marche.", Ground.NEGATION),
+    ("Nunca funciona.", "Funciona.", Ground.NEGATION),
+    ("Não funciona.", "Funciona.", Ground.NEGATION),
+    ("Non lo fa senza acqua.", "Lo fa con acqua.", Ground.NEGATION),
+    ("Het werkt niet.", "Het werkt.", Ground.NEGATION),
+    ("Það virkar ekki.", "Það virkar.", Ground.NEGATION),
+    ("它不工作。", "它工作。", Ground.NEGATION),
+    ("動きません。", "動きます。", Ground.NEGATION),
+    ("It increases growth.", "It reduces growth.", Ground.DIRECTION),
+    ("The test was positive.", "The test was negative.", Ground.DIRECTION),
+]
+
+AGREED = [
+    ("It is 24 °C.", "It reached 23.8 degrees, or 24 °C."),
+    ("About 24 people came.", "23.8 people came on average."),
+    ("It costs 1,000 dollars.", "It costs $1000."),
+    ("Es kostet 1.000 Euro.", "It costs €1,000."),
+    ("It has 1 000 members.", "It has 1000 members."),
+    ("Es sind 3,5 %.", "It is 3.5 percent."),
+    ("It takes five days.", "It takes 5 days."),
+    ("It costs 2 million dollars.", "It costs $2,000,000."),
+    ("It takes 10–20 mg.", "It takes 10 mg to 20 mg."),
+    ("It opens on 3 May 2024.", "It opens on May 3rd, 2024."),
+    ("Am 3. Mai 2024.", "On 2024-05-03."),
+    ("2024年5月3日。", "On May 3, 2024."),
+    ("One of them works.", "Some of them work."),
+    ("It rose.", "It rose, and then fell."),
+    ("It does not work.", "It never works."),
+]
+
+
+@pytest.mark.parametrize(("sentence", "passage", "ground"), DENIED)
+def test_a_contradiction_is_named_with_its_ground(
+    sentence: str, passage: str, ground: Ground
+) -> None:
+    found = contradictions(sentence, passage)
+    assert ground in {one.ground for one in found}
+    assert all(one.detail for one in found)
+
+
+@pytest.mark.parametrize(("sentence", "passage"), AGREED)
+def test_the_same_said_otherwise_is_no_contradiction(sentence: str, passage: str) -> None:
+    assert contradictions(sentence, passage) == ()
+
+
+@pytest.mark.parametrize("sentence", [pair[0] for pair in AGREED])
+def test_nothing_contradicts_itself(sentence: str) -> None:
+    said = read_statement(sentence)
+    found = compare(said, said)
+    assert found.contradictions == ()
+    assert (found.numbers_found, found.names_found) == (found.numbers, found.names)
+
+
+@pytest.mark.parametrize(
+    ("text", "quantity"),
+    [
+        ("1,234.5 m", Quantity(frozenset({1234.5}), "m")),
+        ("1.234,5 m", Quantity(frozenset({1234.5}), "m")),
+        ("1,234,567", Quantity(frozenset({1234567.0}))),
+        ("1,000", Quantity(frozenset({1.0, 1000.0}))),
+        ("0,125", Quantity(frozenset({0.125}))),
+        ("12 per cent", Quantity(frozenset({12.0}), "%")),
+        ("$3.5 billion", Quantity(frozenset({3.5e9}), "$")),
+        ("twenty-five", Quantity(frozenset({25.0}))),
+        ("three hundred miles", Quantity(frozenset({300.0}), "mi")),
+        ("3 Mio Euro", Quantity(frozenset({3e6}), "€")),
+        ("one", Quantity(frozenset({1.0}), demanded=False)),
+        ("５ kg", Quantity(frozenset({5.0}), "kg")),
+    ],
+)
+def test_numbers_are_read_as_they_are_written(text: str, quantity: Quantity) -> None:
+    assert read_figures(text).quantities == (quantity,)
+
+
+def test_a_range_gives_its_unit_to_both_ends() -> None:
+    found = read_figures("between 10 and 20 mg").quantities
+    assert [one.unit for one in found] == ["mg", "mg"]
+
+
+def test_decades_and_years_are_years() -> None:
+    assert read_figures("from 1998 to the 2010s").years == frozenset({1998, 2010})
+
+
+def test_names_are_found_by_their_words_and_by_their_initials() -> None:
+    sentence = read_statement("In Geneva the WHO met Anna Berg's team.")
+    assert sentence.names == {"geneva", "who", "anna", "berg"}
+    passage = read_statement("The World Health Organization met Anna in Geneva.")
+    found = compare(sentence, passage)
+    assert (found.names, found.names_found) == (4, 3)
+
+
+def test_the_first_word_is_a_name_only_if_it_is_one_elsewhere() -> None:
+    assert read_statement("Water boils.").names == frozenset()
+    assert read_statement("Paris grew, and all of Paris knew it.").names == {"paris"}
+
+
+def test_where_every_noun_is_capitalised_nouns_are_no_names() -> None:
+    assert read_statement("Der Hund und die Katze im Haus der NATO.").names == {"nato"}
