@@ -54,8 +54,8 @@ def dump_line(value: Any) -> str:
     return line.replace("[DONE]", "\\u005bDONE]")
 
 
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+# Made once: `json.dumps` makes a new encoder for every call that is not the default one.
+_dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 class JsonResponse(JSONResponse):

@@ -59,15 +59,27 @@ class Relay(Generic[T]):
         An empty list is the end, for the reason that `error` gives.
         """
         if not self._waiting and not self._running.done():
-            self._filled.clear()
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await self._filled.wait()
-            except TimeoutError:
+            await self._next_change(timeout_s)
+            if not self._waiting and not self._running.done():
                 return None
         taken, self._waiting = self._waiting, []
         self._drained.set()
         return taken
+
+    async def _next_change(self, timeout_s: float | None) -> None:
+        """Return when something has come, at the end, or after `timeout_s`.
+
+        A bare timer, as `asyncio.timeout` for every item would cost more than the item.
+        """
+        self._filled.clear()
+        timer = None
+        if timeout_s is not None:
+            timer = asyncio.get_running_loop().call_later(timeout_s, self._filled.set)
+        try:
+            await self._filled.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def interrupt(self, reason: BaseException) -> None:
         """Stop the generator; the reader comes to the end, with `reason` for its error."""

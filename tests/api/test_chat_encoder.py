@@ -298,6 +298,14 @@ def usage_chunk() -> dict[str, Any]:
     return chunks([*grounded_answer().events[-1:]])[0]
 
 
+@pytest.mark.parametrize("logprob", [float("-inf"), float("nan")])
+def test_a_log_probability_that_json_cannot_write_is_openais_stand_in(logprob: float) -> None:
+    token = TokenLogprob("a", logprob, None, (TopLogprob("b", logprob),))
+    (chunk,) = chunks([TextDelta("a", (token,))])
+    (told,) = chunk["choices"][0]["logprobs"]["content"]
+    assert told["logprob"] == told["top_logprobs"][0]["logprob"] == -9999.0
+
+
 def test_usage_is_a_chunk_only_where_it_was_asked_for() -> None:
     encoder = ChatEncoder(head=reply_head(), views=ALL_VIEWS)
     events = grounded_answer().events

@@ -6,6 +6,7 @@ that name no model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
@@ -29,6 +30,7 @@ from privategpt.domain.answers import (
 Delta: TypeAlias = dict[str, Any]
 
 SEED_MODEL = "private-gpt"
+IMPOSSIBLE = -9999.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,16 +280,21 @@ def _logprobs(tokens: Sequence[TokenLogprob]) -> Json | None:
     content = [
         {
             "token": token.token,
-            "logprob": token.logprob,
+            "logprob": _finite(token.logprob),
             "bytes": _bytes(token.bytes),
             "top_logprobs": [
-                {"token": top.token, "logprob": top.logprob, "bytes": _bytes(top.bytes)}
+                {"token": top.token, "logprob": _finite(top.logprob), "bytes": _bytes(top.bytes)}
                 for top in token.top
             ],
         }
         for token in tokens
     ]
     return {"content": content, "refusal": None}
+
+
+def _finite(logprob: float) -> float:
+    """JSON has no infinity, which engines give a token that cannot be; OpenAI writes -9999."""
+    return logprob if math.isfinite(logprob) else IMPOSSIBLE
 
 
 def _bytes(values: tuple[int, ...] | None) -> list[int] | None:

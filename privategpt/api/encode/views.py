@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from privategpt.api.profiles import CitationStyle
 from privategpt.domain.answers import AnswerStarted, Citation, Source
-from privategpt.domain.documents import Chunk, DocumentInfo, RetrievedChunk
+from privategpt.domain.documents import Chunk, DocumentInfo, Metadata, RetrievedChunk
 
 Json: TypeAlias = dict[str, Any]
 
@@ -91,27 +91,26 @@ class Views:
 
     def _citation(self, citation: Citation) -> Json:
         source = citation.source
-        metadata = source.document.metadata
+        metadata: Metadata = source.document.metadata if source.document else {}
         return {
             "cited_text": citation.cited_text,
             "cited_text_heading": citation.heading_path[-1] if citation.heading_path else None,
             "document_title": source.title,
             "document_index": source.number - 1,
             "document_author": _text(metadata.get("author")),
-            "document_year": _text(metadata.get("year")),
+            "document_year": _text(metadata.get("year", source.year)),
             "document_reference": _text(metadata.get("page_label")) or citation.reference,
-            "source_url": self._url(source.document, start=citation.start, end=citation.end),
+            "source_url": self._url(source, start=citation.start, end=citation.end),
         }
 
     def _source_url(self, source: Source) -> str:
-        return self._url(source.document, start=source.start, end=source.end)
+        return self._url(source, start=source.start, end=source.end)
 
-    def _url(self, document: DocumentInfo, *, start: int, end: int) -> str:
-        """The `url` given at ingestion, else our own address of the document at that place."""
-        given = document.metadata.get("url")
-        if isinstance(given, str) and given:
-            return given
-        doc_id = quote(document.doc_id, safe="")
+    def _url(self, source: Source, *, start: int, end: int) -> str:
+        """The source's own address, else ours of the document at that place."""
+        if source.url is not None or source.document is None:
+            return source.url or ""
+        doc_id = quote(source.document.doc_id, safe="")
         return f"{self.base_url}/v1/documents/{doc_id}?start={start}&end={end}"
 
 

@@ -34,12 +34,15 @@ def at_most(limit: int) -> BeforeValidator:
     bound: dict[str, Any] = {"n": limit}
 
     def check(value: object) -> object:
-        keys = cast("Sized", value) if isinstance(value, dict) else ()
-        if len(keys) > limit:
+        if _keys(value) > limit:
             raise PydanticCustomError("too_long", "Object should have at most {n} keys", bound)
         return value
 
     return BeforeValidator(check)
+
+
+def _keys(value: object) -> int:
+    return len(cast("Sized", value)) if isinstance(value, dict) else 0
 
 
 MetadataKey = Annotated[str, Field(min_length=1, max_length=256)]
