@@ -17,7 +17,7 @@ def make_distilbert(folder: Path, *, prompts: dict[str, str] | None = None) -> P
     import torch
     import transformers
 
-    torch.manual_seed(7)
+    cast("Any", torch).manual_seed(7)
     config = cast("Any", transformers).DistilBertConfig(
         vocab_size=30522, dim=WIDTH, hidden_dim=WIDTH, n_layers=1, n_heads=2
     )
@@ -33,7 +33,7 @@ def make_bert(
     import torch
     import transformers
 
-    torch.manual_seed(7)
+    cast("Any", torch).manual_seed(7)
     config = cast("Any", transformers).BertConfig(
         vocab_size=30522,
         hidden_size=WIDTH,

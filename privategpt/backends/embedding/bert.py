@@ -207,11 +207,15 @@ def _apply(hidden: Tensor, linear: _Linear) -> Tensor:
 def load_bert(folder: Path, *, config: BertConfig, dtype: Dtype, prompts: Prompts) -> BertEncoder:
     """Read weights and tokenizer of a model that `read_config` accepted."""
     import torch
+    from safetensors import SafetensorError
     from safetensors import torch as safetensors
 
     number_type = getattr(torch, dtype)
-    # The function's own annotation is half unknown.
-    stored: dict[str, Tensor] = cast("Any", safetensors).load_file(folder / WEIGHTS)
+    try:
+        # The function's own annotation is half unknown.
+        stored: dict[str, Tensor] = cast("Any", safetensors).load_file(folder / WEIGHTS)
+    except SafetensorError as error:
+        raise InvalidSettings(f"The weights of {folder.name!r} cannot be read") from error
     tensors = {
         name.removeprefix("bert."): tensor.to(number_type)
         for name, tensor in stored.items()

@@ -27,6 +27,7 @@ DEFAULT_MAX_TOKENS = 512
 _CONCURRENT_BATCHES = 4
 _RETRIES = 1
 _PROBE = "dimensions"
+_UNREADABLE = "The embedding server's answer cannot be read"
 
 
 class OpenAICompatibleModel:
@@ -103,8 +104,12 @@ class OpenAICompatibleModel:
         # An empty input is an error to most servers; a space is the nearest that is none.
         cut = [cut_to_window(encodable(text), self._tokenizer) for text in texts]
         response = await self.ask([text or " " for text, _ in cut])
-        vectors = _read_vectors(response, count=len(texts), dimensions=self._dimensions)
-        return Embeddings(vectors=vectors, tokens=_read_tokens(response, sum(n for _, n in cut)))
+        return _read(
+            response,
+            count=len(texts),
+            dimensions=self._dimensions,
+            estimated_tokens=sum(tokens for _, tokens in cut),
+        )
 
     async def ask(self, texts: list[str]) -> CreateEmbeddingResponse:
         """The server's answer as it is, with its failures translated."""
@@ -135,7 +140,7 @@ class OpenAICompatibleModel:
                 dimensions=self._dimensions if self._ask_for_dimensions else openai.omit,
             )
         except ValueError as error:  # the client's, for an answer without data or without JSON
-            raise EngineFailed("The embedding server's answer cannot be read") from error
+            raise EngineFailed(_UNREADABLE) from error
 
 
 async def connect_openai_compatible(
@@ -179,31 +184,38 @@ async def connect_openai_compatible(
 async def _native_dimensions(client: openai.AsyncOpenAI, model: str) -> int:
     probe = OpenAICompatibleModel(client=client, model=model, dimensions=0)
     response = await probe.ask([_PROBE])
-    return len(_read_vectors(response, count=1, dimensions=None)[0])
+    embeddings = _read(response, count=1, dimensions=None, estimated_tokens=1)
+    return len(embeddings.vectors[0])
 
 
-def _read_vectors(
-    response: CreateEmbeddingResponse, *, count: int, dimensions: int | None
-) -> tuple[Vector, ...]:
+def _read(
+    response: CreateEmbeddingResponse, *, count: int, dimensions: int | None, estimated_tokens: int
+) -> Embeddings:
     """In the order of `index`, whatever order and encoding the server chose."""
-    items = sorted(response.data or [], key=lambda item: item.index)
-    if [item.index for item in items] != list(range(count)):
+    # The client checks nothing: whatever JSON the server sent is behind the annotated type.
+    answer = cast("Any", response)
+    try:
+        items = sorted(answer.data or [], key=lambda item: item.index)
+        indices = [item.index for item in items]
+        values = [item.embedding for item in items]
+        usage = answer.usage if hasattr(answer, "usage") else None  # some servers leave it out
+        tokens = estimated_tokens if usage is None else int(usage.prompt_tokens)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise EngineFailed(_UNREADABLE) from error
+    if indices != list(range(count)):
         raise EngineFailed(
             f"The embedding server answered with {len(items)} vectors for {count} texts"
         )
-    # Asked for base64 the client leaves strings where its type says floats.
-    values = [cast("Any", item.embedding) for item in items]
-    return tuple(
-        unit_vector(
-            decode_base64(value) if isinstance(value, str) else value, dimensions=dimensions
-        )
-        for value in values
-    )
+    vectors = tuple(_read_vector(value, dimensions=dimensions) for value in values)
+    return Embeddings(vectors=vectors, tokens=tokens)
 
 
-def _read_tokens(response: CreateEmbeddingResponse, estimate: int) -> int:
-    usage = cast("Any", response).usage  # some servers leave it out
-    return estimate if usage is None else int(usage.prompt_tokens)
+def _read_vector(value: Any, *, dimensions: int | None) -> Vector:
+    if isinstance(value, str):
+        return unit_vector(decode_base64(value), dimensions=dimensions)
+    if isinstance(value, list):
+        return unit_vector(cast("list[float]", value), dimensions=dimensions)
+    raise EngineFailed(_UNREADABLE)
 
 
 def _join(parts: Sequence[Embeddings]) -> Embeddings:
@@ -219,4 +231,4 @@ def _translate(error: openai.OpenAIError) -> Unavailable:
     if isinstance(error, openai.APIStatusError):
         kind = EngineUnavailable if error.status_code in (429, 502, 503, 504) else EngineFailed
         return kind(f"The embedding server answered with status {error.status_code}")
-    return EngineFailed("The embedding server's answer cannot be read")
+    return EngineFailed(_UNREADABLE)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+import httpx
+
 from privategpt.backends.embedding import bundled
 from privategpt.backends.embedding.bert import load_bert, read_config
 from privategpt.backends.embedding.cpu import Dtype, choose_dtype, read_cpuinfo
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as FastTokenizer
 
 _PASSAGE_PROMPTS = ("document", "passage", "corpus")  # sentence-transformers' own order
+_OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]
+_LOADING_ERRORS = (OSError, ValueError, LookupError, ImportError, AttributeError, RuntimeError)
 _FALLBACK_WINDOW = 512
 
 
@@ -87,19 +91,12 @@ def load_sentence_transformers(
     Raises `InvalidSettings` where there is no such model or it cannot be loaded.
     """
     folder = bundled.locate() if model is None else _find_folder(model)
+    weights = bundled.WEIGHTS_SHA256 if model is None else None
     number_type = choose_dtype(dtype, cpuinfo=read_cpuinfo())
-    if folder is not None:
-        name = bundled.NAME if model is None else folder.name
-        prompts = read_prompts(folder)
-        weights = bundled.WEIGHTS_SHA256 if model is None else None
-        identity = folder_identity(folder, weights_sha256=weights)
-        encoder = _load_folder(folder, dtype=number_type, prompts=prompts)
-    else:
-        name = cast("str", model)
-        encoder, identity = _load_from_hub(name, dtype=number_type)
+    encoder = _load_encoder(folder, dtype=number_type, prompts=read_prompts(folder))
     return SentenceTransformersModel(
-        name=name,
-        fingerprint=make_fingerprint(identity, encoder),
+        name=bundled.NAME if model is None else _display_name(model),
+        fingerprint=make_fingerprint(folder_identity(folder, weights_sha256=weights), encoder),
         encoder=encoder,
         worker=EmbeddingWorker(
             encoder=encoder, batch_size=batch_size, prepare=_thread_setter(threads)
@@ -107,7 +104,12 @@ def load_sentence_transformers(
     )
 
 
-def _find_folder(model: str) -> Path | None:
+def _display_name(model: str) -> str:
+    """A hub name as it is; of a folder only its own name."""
+    return Path(model).name if Path(model).expanduser().is_dir() else model
+
+
+def _find_folder(model: str) -> Path:
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder
@@ -115,7 +117,25 @@ def _find_folder(model: str) -> Path | None:
         raise InvalidSettings(
             f"There is no embedding model folder {folder.name!r} where it should be"
         )
-    return None
+    return _fetch(model if "/" in model else f"sentence-transformers/{model}")
+
+
+def _fetch(repository: str) -> Path:
+    """The hub's files of a model, from the cache where they are; nothing that torch cannot use."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
+
+    # The function's own annotation is half unknown.
+    fetch = cast("Callable[..., str]", cast("Any", huggingface_hub).snapshot_download)
+    try:
+        folder = Path(fetch(repository, ignore_patterns=[*_OTHER_RUNTIMES, "*.bin"]))
+        if not any(folder.rglob("*.safetensors")):
+            folder = Path(fetch(repository, ignore_patterns=_OTHER_RUNTIMES))
+    except (HfHubHTTPError, httpx.HTTPError, OSError, ValueError) as error:
+        raise InvalidSettings(
+            f"The embedding model {repository!r} cannot be fetched: {error}"
+        ) from error
+    return folder
 
 
 def _thread_setter(threads: int | None) -> Callable[[], None]:
@@ -174,11 +194,11 @@ def make_fingerprint(identity: str, encoder: Encoder) -> str:
     return f"sentence-transformers {identity} {encoder.dimensions} {prompts}"
 
 
-def _load_folder(folder: Path, *, dtype: Dtype, prompts: Prompts) -> Encoder:
+def _load_encoder(folder: Path, *, dtype: Dtype, prompts: Prompts) -> Encoder:
     config = read_config(folder)
     if config is not None and not _has_accelerator():
         return load_bert(folder, config=config, dtype=dtype, prompts=prompts)
-    return _ModuleEncoder(model=_load(str(folder), dtype=dtype, local=True), prompts=prompts)
+    return _ModuleEncoder(model=_load_modules(folder, dtype=dtype), prompts=prompts)
 
 
 def _has_accelerator() -> bool:
@@ -187,21 +207,9 @@ def _has_accelerator() -> bool:
     return torch.cuda.is_available() or torch.backends.mps.is_available()
 
 
-def _load_from_hub(name: str, *, dtype: Dtype) -> tuple[Encoder, str]:
-    model = _load(name, dtype=dtype, local=False)
-    prompts = choose_prompts(model.prompts, model.default_prompt_name)
-    revision = getattr(model.config, "_commit_hash", None) or "unknown revision"
-    return _ModuleEncoder(model=model, prompts=prompts), f"{name}@{revision}"
-
-
 class _Module(Protocol):
     """What `SentenceTransformer` is to us; its own annotations leave much unknown."""
 
-    prompts: dict[str, str]
-    default_prompt_name: str | None
-
-    @property
-    def config(self) -> object: ...
     @property
     def tokenizer(self) -> object: ...
     @property
@@ -210,20 +218,21 @@ class _Module(Protocol):
     def encode(self, inputs: list[str], **options: Any) -> NDArray[np.float32]: ...
 
 
-def _load(name: str, *, dtype: Dtype, local: bool) -> _Module:
+def _load_modules(folder: Path, *, dtype: Dtype) -> _Module:
     import torch
+    from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
 
     try:
         model = SentenceTransformer(
-            name,
-            local_files_only=local,
+            str(folder),
+            local_files_only=True,
             trust_remote_code=False,
             model_kwargs={"dtype": getattr(torch, dtype)},
         )
-    except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
+    except (*_LOADING_ERRORS, SafetensorError) as error:
         raise InvalidSettings(
-            f"The embedding model {Path(name).name!r} cannot be loaded: {error}"
+            f"The embedding model {folder.name!r} cannot be loaded: {error}"
         ) from error
     return cast("_Module", model)
 
