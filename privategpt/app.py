@@ -22,6 +22,7 @@ from privategpt.api.routes import (
     health,
     ingestion,
     models,
+    usage,
 )
 
 Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -59,7 +60,17 @@ def create_app(
     )
     app.state.services = services
     app.state.options = options
-    for family in (chat, completions, chunks, ingestion, documents, embeddings, models, health):
+    for family in (
+        chat,
+        completions,
+        chunks,
+        ingestion,
+        documents,
+        embeddings,
+        models,
+        usage,
+        health,
+    ):
         app.include_router(family.router)
     errors.install(app)
     app.add_middleware(BodyBounds, options=options)

@@ -18,6 +18,8 @@ from privategpt.domain.errors import StartRefused
 from privategpt.settings import Settings
 from privategpt.wiring import open_server
 
+_CHATTY = ("alembic", "ddgs", "httpcore", "httpcore2", "httpx", "httpx2", "primp")
+# They log addresses, and with them questions.
 
 CLOSING_S = 5.0
 """What streams get beyond the grace to send their last words and be closed."""
@@ -53,7 +55,16 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
         level=settings.server.log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    for chatty in ("alembic", "httpx", "httpx2", "httpcore", "httpcore2", "sentence_transformers"):
+    for chatty in (
+        "alembic",
+        "httpx",
+        "httpx2",
+        "httpcore",
+        "httpcore2",
+        "ddgs",
+        "primp",
+        "sentence_transformers",
+    ):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # Bound first: a port that is taken is told before the models are loaded.
     with _bind(settings.server.host, settings.server.port) as bound:
@@ -64,7 +75,9 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
                     log_config=None,
                     access_log=False,
                     server_header=False,
-                    timeout_graceful_shutdown=math.ceil(settings.server.shutdown_grace_s + CLOSING_S),
+                    timeout_graceful_shutdown=math.ceil(
+                        settings.server.shutdown_grace_s + CLOSING_S
+                    ),
                 )
             )
             bound.listen(1024)

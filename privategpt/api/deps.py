@@ -14,6 +14,7 @@ from privategpt.api.profiles import ModelCatalog
 from privategpt.domain.answers import AnswerEvent
 from privategpt.domain.documents import Document, DocumentFilter, DocumentInfo
 from privategpt.domain.ports import Embeddings, StoredFile
+from privategpt.domain.websearch import AllowanceUsage
 from privategpt.services.answering import AnswerRequest
 from privategpt.services.ingestion import IngestRequest
 from privategpt.services.retrieval import Retrieved
@@ -99,6 +100,14 @@ class Embedder(Protocol):
         ...
 
 
+class SearchAllowance(Protocol):
+    """The use case behind /v1/usage/searches."""
+
+    async def usage(self, tenant: str) -> AllowanceUsage:
+        """See `services.websearch.WebSearch.usage`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The use cases, with the clock and the source of ids that replies are stamped with.
@@ -110,6 +119,7 @@ class Services:
     ingestion: Library
     retrieval: Search
     embeddings: Embedder
+    web_search: SearchAllowance
     checks: Mapping[str, Check]
     models: ModelCatalog
     now: Callable[[], datetime]

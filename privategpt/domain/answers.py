@@ -27,16 +27,20 @@ class FinishReason(StrEnum):
 class Source:
     """A numbered unit that the model read. `number` is 1-based within one answer: marker `[n]`.
 
-    `text` is what the model was shown, before neutralising: `document_text[start:end]`.
+    A passage has its `document`, and `text` is `document_text[start:end]`, as stored; a web result
+    has none, and its `text` is the search engine's extract. `url` is where a person finds the
+    source on the web: always set for a web result, for a passage where it was given at ingestion.
     """
 
     number: int
     title: str
     text: str
-    document: DocumentInfo
+    document: DocumentInfo | None
     start: int
     end: int
     heading_path: tuple[str, ...] = ()
+    url: str | None = None
+    year: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def compose(
 def render_source(source: Source) -> str:
     """One source as the model sees it: its number, its name and place, its text."""
     name = " ".join(neutralise(source.title).split())[:_LONGEST_TITLE]
-    page = source.document.metadata.get("page_label")
+    page = source.document.metadata.get("page_label") if source.document else None
     place = f", page {neutralise(str(page))}" if page not in (None, "") else ""
     return f"<source>[{source.number}] {name}{place}\n{neutralise(source.text).strip()}\n</source>"
 

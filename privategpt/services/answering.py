@@ -29,6 +29,7 @@ from privategpt.domain.conversation import (
 from privategpt.domain.documents import EVERYTHING, DocumentFilter, RetrievedChunk
 from privategpt.domain.errors import InvalidRequest
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, Vector
+from privategpt.domain.websearch import WebResult
 from privategpt.grounding.abstention import abstention
 from privategpt.grounding.citations import Grounder, GroundingOptions
 from privategpt.grounding.prompt import PromptStyle
@@ -36,7 +37,8 @@ from privategpt.services.conversation_query import retrieval_query
 from privategpt.services.grounded import GroundedReply
 from privategpt.services.prompting import FittedPrompt, fit
 from privategpt.services.retrieval import Retrieval
-from privategpt.services.sources import number_sources
+from privategpt.services.sources import number_results, number_sources
+from privategpt.services.websearch import WebSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Answering:
         llm: LanguageModel,
         embedding: EmbeddingModel,
         retrieval: Retrieval,
+        web: WebSearch,
         state: StateStore,
         context_chunks: int,
         remove_foreign_links: bool = True,
@@ -82,6 +85,7 @@ class Answering:
         self._llm = llm
         self._embedding = embedding
         self._retrieval = retrieval
+        self._web = web
         self._state = state
         self._context_chunks = context_chunks
         self._remove_foreign_links = remove_foreign_links
@@ -93,11 +97,12 @@ class Answering:
         only `Unavailable`. Closing the generator stops the engine.
         """
         retrieved = await self._retrieve(request)
-        if request.context_only and retrieved == []:
+        results = await self._search_web(request)
+        if request.context_only and retrieved == [] and not results:
             for event in _abstain(request):
                 yield event
             return
-        prompt = await self._prompt(request, retrieved or [])
+        prompt = await self._prompt(request, retrieved or [], results)
         started: AnswerStarted | None = AnswerStarted(
             sources=prompt.sources,
             retrieved=None if retrieved is None else _read_chunks(retrieved, prompt.sources),
@@ -122,7 +127,7 @@ class Answering:
     ) -> AsyncGenerator[AnswerEvent]:
         """The events of one choice, its usage last."""
         generation = self._llm.generate(_generation_request(request, prompt, choice=choice))
-        if not request.use_context:
+        if not request.use_context and not prompt.sources:
             return _as_it_is(generation, choice=choice)
         options = GroundingOptions(
             markers=not _is_structured(request),
@@ -154,13 +159,21 @@ class Answering:
         )
         return list(found.chunks)
 
+    async def _search_web(self, request: AnswerRequest) -> tuple[WebResult, ...]:
+        if not request.web_search:
+            return ()
+        return await self._web.search(request.messages, tenant=request.tenant)
+
     async def _prompt(
-        self, request: AnswerRequest, retrieved: Sequence[RetrievedChunk]
+        self,
+        request: AnswerRequest,
+        retrieved: Sequence[RetrievedChunk],
+        results: Sequence[WebResult],
     ) -> FittedPrompt:
-        sources = await number_sources(retrieved, tenant=request.tenant, state=self._state)
+        passages = await number_sources(retrieved, tenant=request.tenant, state=self._state)
         return await fit(
             request.messages,
-            sources,
+            passages + number_results(results, after=len(passages)),
             llm=self._llm,
             reply_tokens=request.sampling.max_tokens,
             system_prompt=request.system_prompt,
@@ -191,7 +204,8 @@ def _read_chunks(
         hit
         for hit in retrieved
         if any(
-            source.document.doc_id == hit.chunk.doc_id
+            source.document is not None
+            and source.document.doc_id == hit.chunk.doc_id
             and source.start <= hit.chunk.start
             and hit.chunk.end <= source.end
             for source in sources
@@ -233,5 +247,5 @@ def _question(request: AnswerRequest) -> str:
 
 
 def _addresses(sources: Sequence[Source]) -> list[str]:
-    """Where the sources themselves are, by what was given at ingestion."""
-    return [str(url) for source in sources if (url := source.document.metadata.get("url"))]
+    """Where the sources themselves are on the web."""
+    return [source.url for source in sources if source.url is not None]

@@ -91,7 +91,9 @@ class GroundedReply:
         yield UsageCounted(finished.usage, finished.system_fingerprint)
 
     async def _placed(self, citation: Citation) -> Citation:
-        """With what its place is called; as it is where the document has just been deleted."""
+        """With what its place is called; as it is on the web, or where the document is gone."""
+        if citation.source.document is None:
+            return citation
         try:
             document = await self.state.document(self.tenant, citation.source.document.doc_id)
         except NotFound:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from privategpt.domain.answers import Source
 from privategpt.domain.documents import Chunk, DocumentInfo, RetrievedChunk
 from privategpt.domain.ports import StateStore
+from privategpt.domain.websearch import WebResult
 
 
 async def number_sources(
@@ -31,6 +32,23 @@ async def number_sources(
             source = replace(source, text=document.text[source.start : source.end])
         sources.append(source)
     return tuple(sources)
+
+
+def number_results(results: Sequence[WebResult], *, after: int) -> tuple[Source, ...]:
+    """Number what was found on the web, behind the `after` passages."""
+    return tuple(
+        Source(
+            number=number,
+            title=result.title or result.url,
+            text=result.text,
+            document=None,
+            start=0,
+            end=len(result.text),
+            url=result.url,
+            year=result.published.year if result.published else None,
+        )
+        for number, result in enumerate(results, start=after + 1)
+    )
 
 
 def title_of(document: DocumentInfo) -> str:
@@ -63,4 +81,12 @@ def _source(document: DocumentInfo, run: Sequence[Chunk], *, number: int) -> Sou
         start=run[0].start,
         end=run[-1].end,
         heading_path=run[0].heading_path,
+        url=_address(document),
     )
+
+
+def _address(document: DocumentInfo) -> str | None:
+    """The `url` given at ingestion, if a browser may be sent there."""
+    given = document.metadata.get("url")
+    is_web = isinstance(given, str) and given.lower().startswith(("http://", "https://"))
+    return str(given) if is_web else None

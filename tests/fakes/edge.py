@@ -23,6 +23,7 @@ from privategpt.domain.documents import (
 )
 from privategpt.domain.errors import NotFound
 from privategpt.domain.ports import Embeddings, StoredFile
+from privategpt.domain.websearch import AllowanceUsage
 from privategpt.services.ingestion import IngestRequest
 from privategpt.services.retrieval import Retrieved
 from tests.fakes.answering import FakeAnswers
@@ -210,6 +211,18 @@ def catalog() -> ModelCatalog:
 
 
 @dataclass
+class FakeAllowance:
+    """Some searches of the day are used."""
+
+    used: int = 3
+
+    async def usage(self, tenant: str) -> AllowanceUsage:
+        """As of noon."""
+        midnight = datetime(2026, 3, 2, tzinfo=UTC)
+        return AllowanceUsage(used=self.used, limit=10, resets_at=midnight)
+
+
+@dataclass
 class Edge:
     """The use cases of one app under test."""
 
@@ -221,6 +234,7 @@ class Edge:
         default_factory=lambda: {"state": ready, "vectors": ready, "llm": ready}
     )
     models: ModelCatalog = field(default_factory=catalog)
+    allowance: FakeAllowance = field(default_factory=FakeAllowance)
 
     def app(self, options: ApiOptions | None = None) -> FastAPI:
         """The real app over these fakes."""
@@ -230,6 +244,7 @@ class Edge:
             retrieval=self.search,
             embeddings=self.embedder,
             checks=self.checks,
+            web_search=self.allowance,
             models=self.models,
             now=lambda: NOON,
             new_id=counter(),

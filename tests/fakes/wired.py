@@ -9,14 +9,18 @@ from pathlib import Path
 
 from privategpt.domain.documents import Metadata, Scalar
 from privategpt.domain.ports import StoredFile, Upload
+from privategpt.domain.websearch import SearchOutcome
+from privategpt.services.allowance import Allowance
 from privategpt.services.answering import Answering
 from privategpt.services.ingestion import Ingestion, IngestRequest
 from privategpt.services.retrieval import Retrieval
+from privategpt.services.websearch import WebSearch
 from tests.fakes.embedding import FakeEmbeddingModel
 from tests.fakes.language_model import ScriptedLanguageModel
 from tests.fakes.parser import FakeParser
 from tests.fakes.state import FakeStateStore
 from tests.fakes.vectors import FakeVectorIndex
+from tests.fakes.websearch import FakeQuota, FakeSearchEngine
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -32,6 +36,10 @@ class WiredLibrary:
     index: FakeVectorIndex = field(default_factory=FakeVectorIndex)
     state: FakeStateStore = field(default_factory=FakeStateStore)
     context_chunks: int = 4
+    search_engine: FakeSearchEngine | None = None
+    quota: FakeQuota = field(default_factory=FakeQuota)
+    searches_per_day: int = 10
+    outcomes: list[SearchOutcome] = field(default_factory=list[SearchOutcome])
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -40,12 +48,24 @@ class WiredLibrary:
         return Retrieval(embedding=self.embedding, index=self.index, state=self.state)
 
     @property
+    def web(self) -> WebSearch:
+        """Searches with `search_engine`."""
+        return WebSearch(
+            engine=self.search_engine,
+            allowance=Allowance(quota=self.quota, per_day=self.searches_per_day, now=lambda: NOW),
+            results=5,
+            deadline_s=5.0,
+            observe=self.outcomes.append,
+        )
+
+    @property
     def answering(self) -> Answering:
         """Answers from this library."""
         return Answering(
             llm=self.llm,
             embedding=self.embedding,
             retrieval=self.retrieval,
+            web=self.web,
             state=self.state,
             context_chunks=self.context_chunks,
         )

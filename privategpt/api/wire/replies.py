@@ -278,6 +278,15 @@ class ReadinessReply(Reply):
     checks: dict[str, str]
 
 
+class SearchUsageReply(Reply):
+    """`resets_at` is the next midnight UTC, as RFC 3339."""
+
+    object: Literal["usage.searches"]
+    used: int
+    limit: int
+    resets_at: str = Field(examples=["2026-03-02T00:00:00+00:00"])
+
+
 class ErrorBody(Reply):
     """What went wrong, in OpenAI's shape."""
 

@@ -15,25 +15,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from pydantic import SecretStr
-
 from privategpt.api.deps import ApiOptions, Services
 from privategpt.api.profiles import CitationStyle, ModelCatalog, ModelProfile
 from privategpt.backends.embedding import bundled as bundled_embedding
 from privategpt.backends.llm.bundled_model import locate_bundled_model, verify_model
 from privategpt.backends.parsers.workers import WorkerParser
-from privategpt.backends.state.opening import open_state_store
-from privategpt.backends.vectors.edge import open_edge_index
-from privategpt.backends.vectors.server import open_server_index
+from privategpt.backends.state.opening import open_database
+from privategpt.backends.state.quota import SqlQuota
+from privategpt.backends.state.store import SqlStateStore
 from privategpt.backends.vectors.shard import optimize_folder
 from privategpt.domain.errors import InvalidSettings
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, VectorIndex
+from privategpt.domain.websearch import Quota
+from privategpt.services.allowance import Allowance
 from privategpt.services.answering import Answering
 from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.ingestion import Ingestion
 from privategpt.services.maintenance import refuse_changed_embedding
 from privategpt.services.retrieval import Retrieval
-from privategpt.settings import EmbeddingSettings, LlmSettings, Settings
+from privategpt.services.websearch import WebSearch
+from privategpt.settings import EmbeddingSettings, LlmSettings, Settings, WebSearchSettings
+from privategpt.wiring.engines import load_embedding, make_search_engine, open_index, start_llm
 
 TENANT = "default"
 """The one tenant of a server without keys, and of the command line."""
@@ -58,6 +60,7 @@ class OpenLibrary:
     index: VectorIndex
     embedding: EmbeddingModel
     ingestion: Ingestion
+    quota: Quota
     tenant: str = TENANT
 
 
@@ -88,7 +91,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
     """Open everything that serving needs. Raises `StartRefused`."""
     async with AsyncExitStack() as stack:
         # The engine's process loads its model while this one loads its own.
-        starting = asyncio.create_task(_llm(settings.llm))
+        starting = asyncio.create_task(start_llm(settings.llm))
         try:
             library = await _library(stack, settings, any_index=False)
         except BaseException:
@@ -97,11 +100,14 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             raise
         llm = await _opened(stack, starting)
         retrieval = Retrieval(embedding=library.embedding, index=library.index, state=library.state)
+        web = _web_search(settings.web_search, library.quota)
+        stack.push_async_callback(web.close)
         services = Services(
             answering=Answering(
                 llm=llm,
                 embedding=library.embedding,
                 retrieval=retrieval,
+                web=web,
                 state=library.state,
                 context_chunks=settings.retrieval.context_chunks,
                 remove_foreign_links=settings.answers.remove_foreign_links,
@@ -109,6 +115,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             ingestion=library.ingestion,
             retrieval=retrieval,
             embeddings=EmbeddingService(model=library.embedding),
+            web_search=web,
             checks={"state": library.state.check, "vectors": library.index.check, "llm": llm.check},
             models=_models(settings, library.embedding),
             now=_now,
@@ -154,11 +161,12 @@ def describe_models(settings: Settings, *, verify: bool) -> list[str]:
 async def _library(stack: AsyncExitStack, settings: Settings, *, any_index: bool) -> OpenLibrary:
     # The folder's lock is taken with the store, before anything slow: a second process is told
     # at once.
-    state = await _opened(stack, open_state_store(_state_location(settings)))
-    embedding = await _opened(stack, _embedding(settings.embedding))
+    database = await _opened(stack, open_database(_state_location(settings)))
+    state = SqlStateStore(database=database)
+    embedding = await _opened(stack, load_embedding(settings.embedding))
     if not any_index:
         await refuse_changed_embedding(state=state, embedding=embedding)
-    index = await _opened(stack, _index(settings, embedding, replace=any_index))
+    index = await _opened(stack, open_index(settings, embedding, replace=any_index))
     parser = WorkerParser(
         workers=settings.ingestion.workers,
         timeout_s=settings.ingestion.parse_timeout_s,
@@ -175,7 +183,13 @@ async def _library(stack: AsyncExitStack, settings: Settings, *, any_index: bool
         new_id=_new_id,
     )
     await ingestion.sweep()
-    return OpenLibrary(state=state, index=index, embedding=embedding, ingestion=ingestion)
+    return OpenLibrary(
+        state=state,
+        index=index,
+        embedding=embedding,
+        ingestion=ingestion,
+        quota=SqlQuota(database=database),
+    )
 
 
 async def _opened(stack: AsyncExitStack, opening: Awaitable[PartT]) -> PartT:
@@ -184,96 +198,13 @@ async def _opened(stack: AsyncExitStack, opening: Awaitable[PartT]) -> PartT:
     return part
 
 
-async def _llm(settings: LlmSettings) -> LanguageModel:
-    from privategpt.backends.llm.timeouts import Timeouts
-
-    timeouts = Timeouts(
-        connect_s=settings.connect_timeout_s,
-        first_byte_s=settings.first_byte_timeout_s,
-        between_bytes_s=settings.between_bytes_timeout_s,
-    )
-    if settings.mode == "openai":
-        from privategpt.backends.llm.openai_compatible import connect_openai_compatible
-
-        return await connect_openai_compatible(
-            base_url=_required("llm.base_url", settings.base_url),
-            model=settings.model,
-            api_key=_secret(settings.api_key),
-            context_tokens=settings.context_tokens,
-            timeouts=timeouts,
-        )
-    if settings.mode == "llamaindex":
-        from privategpt.backends.llm.llamaindex import load_llamaindex_model
-
-        return await load_llamaindex_model(
-            _required("llm.llamaindex_class", settings.llamaindex_class),
-            settings.llamaindex_args,
-            context_tokens=settings.context_tokens,
-            timeouts=timeouts,
-        )
-    from privategpt.backends.llm.llama_cpp import start_llama_cpp
-
-    return await start_llama_cpp(
-        model_path=settings.model_path,
-        context_tokens=settings.context_tokens,
-        slots=settings.slots,
-        threads=settings.threads,
-        timeouts=timeouts,
-    )
-
-
-async def _embedding(settings: EmbeddingSettings) -> EmbeddingModel:
-    if settings.mode == "openai":
-        from privategpt.backends.embedding.openai_compatible import connect_openai_compatible
-
-        return await connect_openai_compatible(
-            base_url=settings.base_url,
-            api_key=_secret(settings.api_key),
-            model=settings.model,
-            dimensions=settings.dimensions,
-            max_tokens=settings.max_tokens,
-            batch_size=settings.batch_size,
-            timeout_s=settings.timeout_s,
-        )
-    if settings.mode == "llamaindex":
-        from privategpt.backends.embedding.llamaindex import load_llamaindex
-
-        return await asyncio.to_thread(
-            load_llamaindex,
-            settings.llamaindex_class,
-            settings.llamaindex_args,
-            dimensions=settings.dimensions,
-            max_tokens=settings.max_tokens,
-        )
-    from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
-
-    return await asyncio.to_thread(
-        load_sentence_transformers,
-        settings.model,
-        dtype=settings.dtype,
-        batch_size=settings.batch_size,
-        threads=settings.threads,
-    )
-
-
-async def _index(settings: Settings, embedding: EmbeddingModel, *, replace: bool) -> VectorIndex:
-    vectors = settings.vectors
-    if vectors.mode == "server":
-        return await open_server_index(
-            _required("vectors.url", vectors.url),
-            collection=vectors.collection,
-            dimensions=embedding.dimensions,
-            candidates=settings.retrieval.candidates,
-            timeout_s=vectors.timeout_s,
-            api_key=_secret(vectors.api_key),
-            prefer_grpc=vectors.prefer_grpc,
-            replace=replace,
-        )
-    return await open_edge_index(
-        settings.server.data_dir / "vectors",
-        dimensions=embedding.dimensions,
-        candidates=settings.retrieval.candidates,
-        replace=replace,
+def _web_search(settings: WebSearchSettings, quota: Quota) -> WebSearch:
+    return WebSearch(
+        engine=make_search_engine(settings),
+        allowance=Allowance(quota=quota, per_day=settings.searches_per_day, now=_now),
+        results=settings.results,
+        deadline_s=settings.deadline_s,
+        observe=lambda _: None,
     )
 
 
@@ -350,16 +281,6 @@ def _embedding_name(embedding: EmbeddingSettings) -> str:
 def _state_location(settings: Settings) -> Path | str:
     url = settings.state.url
     return settings.server.data_dir if url is None else url.get_secret_value()
-
-
-def _required(name: str, value: str | None) -> str:
-    if value is None:
-        raise InvalidSettings(f"Setting {name!r} is needed in this mode")
-    return value
-
-
-def _secret(value: SecretStr | None) -> str | None:
-    return None if value is None else value.get_secret_value()
 
 
 def _now() -> datetime:

@@ -1,0 +1,156 @@
+"""Engines by their settings: each is imported only where it is used."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pydantic import SecretStr
+
+from privategpt.backends.vectors.edge import open_edge_index
+from privategpt.backends.vectors.server import open_server_index
+from privategpt.domain.errors import InvalidSettings
+from privategpt.domain.ports import EmbeddingModel, LanguageModel, VectorIndex
+from privategpt.domain.websearch import SearchEngine
+from privategpt.settings import EmbeddingSettings, LlmSettings, Settings, WebSearchSettings
+
+
+async def start_llm(settings: LlmSettings) -> LanguageModel:
+    from privategpt.backends.llm.timeouts import Timeouts
+
+    timeouts = Timeouts(
+        connect_s=settings.connect_timeout_s,
+        first_byte_s=settings.first_byte_timeout_s,
+        between_bytes_s=settings.between_bytes_timeout_s,
+    )
+    if settings.mode == "openai":
+        from privategpt.backends.llm.openai_compatible import connect_openai_compatible
+
+        return await connect_openai_compatible(
+            base_url=required("llm.base_url", settings.base_url),
+            model=settings.model,
+            api_key=secret(settings.api_key),
+            context_tokens=settings.context_tokens,
+            timeouts=timeouts,
+        )
+    if settings.mode == "llamaindex":
+        from privategpt.backends.llm.llamaindex import load_llamaindex_model
+
+        return await load_llamaindex_model(
+            required("llm.llamaindex_class", settings.llamaindex_class),
+            settings.llamaindex_args,
+            context_tokens=settings.context_tokens,
+            timeouts=timeouts,
+        )
+    from privategpt.backends.llm.llama_cpp import start_llama_cpp
+
+    return await start_llama_cpp(
+        model_path=settings.model_path,
+        context_tokens=settings.context_tokens,
+        slots=settings.slots,
+        threads=settings.threads,
+        timeouts=timeouts,
+    )
+
+
+async def load_embedding(settings: EmbeddingSettings) -> EmbeddingModel:
+    if settings.mode == "openai":
+        from privategpt.backends.embedding.openai_compatible import connect_openai_compatible
+
+        return await connect_openai_compatible(
+            base_url=settings.base_url,
+            api_key=secret(settings.api_key),
+            model=settings.model,
+            dimensions=settings.dimensions,
+            max_tokens=settings.max_tokens,
+            batch_size=settings.batch_size,
+            timeout_s=settings.timeout_s,
+        )
+    if settings.mode == "llamaindex":
+        from privategpt.backends.embedding.llamaindex import load_llamaindex
+
+        return await asyncio.to_thread(
+            load_llamaindex,
+            settings.llamaindex_class,
+            settings.llamaindex_args,
+            dimensions=settings.dimensions,
+            max_tokens=settings.max_tokens,
+        )
+    from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
+
+    return await asyncio.to_thread(
+        load_sentence_transformers,
+        settings.model,
+        dtype=settings.dtype,
+        batch_size=settings.batch_size,
+        threads=settings.threads,
+    )
+
+
+async def open_index(
+    settings: Settings, embedding: EmbeddingModel, *, replace: bool
+) -> VectorIndex:
+    vectors = settings.vectors
+    if vectors.mode == "server":
+        return await open_server_index(
+            required("vectors.url", vectors.url),
+            collection=vectors.collection,
+            dimensions=embedding.dimensions,
+            candidates=settings.retrieval.candidates,
+            timeout_s=vectors.timeout_s,
+            api_key=secret(vectors.api_key),
+            prefer_grpc=vectors.prefer_grpc,
+            replace=replace,
+        )
+    return await open_edge_index(
+        settings.server.data_dir / "vectors",
+        dimensions=embedding.dimensions,
+        candidates=settings.retrieval.candidates,
+        replace=replace,
+    )
+
+
+def make_search_engine(settings: WebSearchSettings) -> SearchEngine | None:
+    """The configured search engine; None where web search is off. Nothing is asked yet."""
+    if settings.provider == "searxng":
+        from privategpt.backends.websearch.searxng import SearxngSearch
+
+        return SearxngSearch(
+            url=required("web_search.searxng.url", settings.searxng.url),
+            language=settings.language,
+            deadline_s=settings.deadline_s,
+            max_bytes=settings.max_bytes,
+        )
+    if settings.provider == "brave":
+        from privategpt.backends.websearch.brave import BraveSearch
+
+        return BraveSearch(
+            api_key=required("web_search.brave.api_key", secret(settings.brave.api_key)),
+            language=settings.language,
+            deadline_s=settings.deadline_s,
+            max_bytes=settings.max_bytes,
+        )
+    if settings.provider == "tavily":
+        from privategpt.backends.websearch.tavily import TavilySearch
+
+        return TavilySearch(
+            api_key=required("web_search.tavily.api_key", secret(settings.tavily.api_key)),
+            deadline_s=settings.deadline_s,
+            max_bytes=settings.max_bytes,
+        )
+    if settings.provider == "ddgs":
+        from privategpt.backends.websearch.ddgs import DdgsSearch
+
+        return DdgsSearch(region=settings.language, deadline_s=settings.deadline_s)
+    return None
+
+
+def required(name: str, value: str | None) -> str:
+    """`value`, or `InvalidSettings` that names the setting."""
+    if value is None:
+        raise InvalidSettings(f"Setting {name!r} is needed in this mode")
+    return value
+
+
+def secret(value: SecretStr | None) -> str | None:
+    """What is hidden from logs, where it is needed."""
+    return None if value is None else value.get_secret_value()
