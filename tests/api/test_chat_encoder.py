@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from privategpt.domain.answers import (
     UsageCounted,
 )
 from tests.fakes.edge import document_info
-from tests.fakes.events import answers, grounded_answer, source
+from tests.fakes.events import answers, grounded_answer, source, web_source
 
 STYLES = st.frozensets(st.sampled_from(CitationStyle))
 ALL_VIEWS = Views(styles=frozenset(CitationStyle), base_url="http://gpt.test")
@@ -168,10 +169,29 @@ class TestViews:
 
     def test_an_address_given_at_ingestion_is_the_address(self) -> None:
         given_url = "https://example.org/a?b=c"
-        sources = [source(n, document=document_info(f"doc-{n}", url=given_url)) for n in (1, 2, 3)]
+        sources = [replace(source(number), url=given_url) for number in (1, 2, 3)]
         (finish,) = finishes(grounded_answer(*sources).events)
         assert {entry["source_url"] for entry in finish["citations"]} == {given_url}
         assert {entry["url"] for entry in finish["sources"]} == {given_url}
+
+    def test_a_web_result_is_cited_by_its_own_address(self) -> None:
+        answer = grounded_answer(*map(web_source, (1, 2, 3)), use_context=False)
+        (finish,) = finishes(answer.events)
+        assert finish["sources"][0] == {
+            "index": 1,
+            "title": "Page 1",
+            "url": "https://example.org/1",
+        }
+        assert finish["citations"][1] == {
+            "cited_text": "It is",
+            "cited_text_heading": "Section",
+            "document_title": "Page 1",
+            "document_index": 0,
+            "document_author": None,
+            "document_year": "2026",
+            "document_reference": None,
+            "source_url": "https://example.org/1",
+        }
 
     def test_where_there_is_no_page_the_reference_is_the_paragraphs_own_number(self) -> None:
         sources = [source(n, document=document_info(page_label="")) for n in (1, 2, 3)]

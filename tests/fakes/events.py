@@ -42,6 +42,21 @@ def source(number: int, *, document: DocumentInfo | None = None, text: str = "It
     )
 
 
+def web_source(number: int) -> Source:
+    """A result of a web search."""
+    text = "It is so."
+    return Source(
+        number=number,
+        title=f"Page {number}",
+        text=text,
+        document=None,
+        start=0,
+        end=len(text),
+        url=f"https://example.org/{number}",
+        year=2026,
+    )
+
+
 def citation(of: Source, *, at: int) -> Citation:
     """A marker of one digit at `at`, resting on the first two words of the source."""
     cited = " ".join(of.text.split()[:2])
