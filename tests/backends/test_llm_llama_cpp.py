@@ -13,17 +13,20 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any, cast
 
+import httpx
 import pytest
 
 from privategpt.backends.llm import bundled_model
 from privategpt.backends.llm.llama_cpp import (
     LONGEST_PAUSE_S,
     LlamaCppModel,
-    default_threads,
+    processors,
     start_llama_cpp,
 )
 from privategpt.backends.llm.llama_process import LlamaOptions, LlamaProcess, start_process
+from privategpt.backends.llm.openai_compatible import OpenAICompatibleModel
 from privategpt.backends.llm.timeouts import DEFAULT_TIMEOUTS
 from privategpt.domain.answers import (
     FinishReason,
@@ -191,6 +194,32 @@ async def test_a_reply_that_is_left_frees_its_slot_and_leaves_others_alone(
         await other
 
 
+async def test_a_reply_that_is_left_before_its_first_token_is_not_read_to_the_end() -> None:
+    path = bundled_model.locate_bundled_model()
+    options = LlamaOptions(path, "m", context_tokens=2048, slots=1, threads=1, prompt_threads=1)
+    process = await start_process(options)
+    model = OpenAICompatibleModel(base_url=f"{process.url}/v1", api_key=process.api_key)
+    prompt = (Message(Role.USER, " ".join(f"word{n}" for n in range(450))),)
+    total = await model.count_tokens(prompt)
+    key = {"Authorization": f"Bearer {process.api_key}"}
+    async with httpx.AsyncClient(headers=key, timeout=60, trust_env=False) as client:
+
+        async def slot() -> dict[str, Any]:
+            answer = await client.get(f"{process.url}/slots")
+            return cast("dict[str, Any]", answer.json()[0])
+
+        leaving = asyncio.ensure_future(anext(model.generate(GenerationRequest(prompt))))
+        while not (await slot())["is_processing"]:
+            pass
+        leaving.cancel()
+        while (read := await slot())["is_processing"]:
+            pass
+    await model.close()
+    await process.stop()
+    assert total > 1000
+    assert read["n_prompt_tokens"] < total
+
+
 async def test_an_engine_that_is_killed_costs_the_reply_and_comes_back() -> None:
     model = await start_llama_cpp(context_tokens=WINDOW, slots=1, threads=1)
     endless = Sampling(temperature=0, max_tokens=400, logit_bias={"2": -100.0})
@@ -278,11 +307,13 @@ def test_a_bundled_model_that_is_missing_or_cut_short_is_told_with_its_cure(
         bundled_model.locate_bundled_model(package=package, size_bytes=size)
 
 
-def test_a_processor_is_left_to_the_server() -> None:
-    assert 1 <= default_threads() <= max(1, (os.cpu_count() or 1) - 1)
+def test_only_processors_that_this_process_may_use_are_counted() -> None:
+    assert 1 <= processors() <= (os.cpu_count() or 1)
 
 
-OPTIONS = LlamaOptions(Path("model.gguf"), "model", context_tokens=512, slots=1, threads=1)
+OPTIONS = LlamaOptions(
+    Path("model.gguf"), "model", context_tokens=512, slots=1, threads=1, prompt_threads=1
+)
 
 
 @pytest.mark.parametrize("script", ["import time; time.sleep(600)", "import sys; sys.exit(3)"])

@@ -436,6 +436,17 @@ async def test_what_a_llama_cpp_server_left_out_of_the_usage_it_is_asked_for(
     assert events[-1] == GenerationFinished(FinishReason.STOP, Usage(5, 5), "fp_1")
 
 
+async def test_a_llama_cpp_server_is_told_to_report_progress_so_that_it_sees_us_leave(
+    server: ScriptedServer,
+) -> None:
+    model = await connect_openai_compatible(base_url=as_llama_cpp(server).base_url)
+    server.on(CHAT, sse({"choices": [], "prompt_progress": {"processed": 0}}, finish_chunk()))
+    [end] = await collect(model)
+    await model.close()
+    assert isinstance(end, GenerationFinished)
+    assert server.received()[0].body["return_progress"] is True
+
+
 async def test_a_reply_stands_although_its_tokens_cannot_be_counted_any_more(
     server: ScriptedServer,
 ) -> None:

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 PR_SET_PDEATHSIG = 1
 PROMPT_CACHE_MIB = 512
 """llama.cpp would take 8 GB for prompts that are no longer in a slot."""
-BATCH_TOKENS = 512
+BATCH_TOKENS = 128
 """A batch cannot be interrupted: a longer one keeps other slots, and a cancelled reply, waiting."""
 LOG_WARNINGS = 2
 
@@ -64,7 +64,7 @@ def start_server(config: dict[str, Any]) -> Any:
     params.n_parallel = config["slots"]
     params.n_ctx = config["slots"] * config["context_tokens"]  # llama.cpp divides it by slots
     params.cpuparams.n_threads = config["threads"]
-    params.cpuparams_batch.n_threads = config["threads"]
+    params.cpuparams_batch.n_threads = config["prompt_threads"]
     params.n_batch = BATCH_TOKENS
     params.n_ubatch = min(params.n_ubatch, BATCH_TOKENS)
     params.cache_ram_mib = PROMPT_CACHE_MIB

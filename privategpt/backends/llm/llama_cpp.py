@@ -178,6 +178,11 @@ async def start_llama_cpp(
 ) -> LlamaCppModel:
     """A running embedded engine; `model_path` is a GGUF file, None for the bundled model.
 
+    Without `threads`, prompts are read by all processors and replies written by all but one,
+    which is left to this process. llama.cpp's threads wait for each other in a busy loop at every
+    layer, so that all wait where one of them shares its processor: on two busy cores two threads
+    wrote 1–4 tokens a second, one thread 20.
+
     Raises `InvalidSettings` if there is no such file or llama.cpp cannot load it.
     """
     if model_path is not None and not await asyncio.to_thread(model_path.is_file):
@@ -190,7 +195,8 @@ async def start_llama_cpp(
         alias=model_path.stem if model_path else bundled_model.NAME,
         context_tokens=context_tokens or DEFAULT_CONTEXT_TOKENS,
         slots=slots,
-        threads=threads or default_threads(),
+        threads=threads or max(1, processors() - 1),
+        prompt_threads=threads or processors(),
     )
     model = LlamaCppModel(options=options, launch=lambda: start_process(options), timeouts=timeouts)
     try:
@@ -203,17 +209,8 @@ async def start_llama_cpp(
     return model
 
 
-def default_threads() -> int:
-    """All processors but one, which is left to the server.
-
-    llama.cpp's threads wait for each other in a busy loop at every layer: where one of them
-    shares its processor, all of them wait. On two busy cores two threads wrote 1–4 tokens a
-    second, one thread 20.
-    """
-    return max(1, _processors() - 1)
-
-
-def _processors() -> int:
+def processors() -> int:
+    """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -25,13 +25,17 @@ LOG_TAIL_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class LlamaOptions:
-    """What to load and how; `context_tokens` is each slot's own window."""
+    """What to load and how; `context_tokens` is each slot's own window.
+
+    `threads` write the reply, `prompt_threads` read the prompt.
+    """
 
     model_path: Path
     alias: str
     context_tokens: int
     slots: int
     threads: int
+    prompt_threads: int
 
 
 class LlamaProcess:
@@ -71,6 +75,7 @@ class LlamaProcess:
             "slots": options.slots,
             "context_tokens": options.context_tokens,
             "threads": options.threads,
+            "prompt_threads": options.prompt_threads,
         }
         with contextlib.suppress(ConnectionError):  # then there is no address either
             stdin.write(json.dumps(config).encode() + b"\n")

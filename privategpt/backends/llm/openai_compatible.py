@@ -18,7 +18,7 @@ import httpx2
 import openai
 
 from privategpt.backends.llm import engine_facts
-from privategpt.backends.llm.engine_facts import EngineFacts
+from privategpt.backends.llm.engine_facts import Dialect, EngineFacts
 from privategpt.backends.llm.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from privategpt.backends.llm.token_estimate import estimate_messages, estimate_text
 from privategpt.backends.llm.tool_calls import ToolCallReader
@@ -102,6 +102,10 @@ class OpenAICompatibleModel:
             model=request.model or self.name,
             default_max_tokens=self._default_max_tokens,
         )
+        if facts.dialect is Dialect.LLAMA_CPP:
+            # While it reads a prompt llama.cpp looks after its client only when it has something
+            # to send: without this a reply that is left before its first token costs it whole.
+            body["return_progress"] = True
         deadline = asyncio.get_running_loop().time() + self._timeouts.first_byte_s
         async with self._opened(body, asked_model=request.model, deadline=deadline) as chunks:
             while (chunk := await self._next(chunks, reader, deadline=deadline)) is not None:
