@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from privategpt.api import errors
+from privategpt.api.auth import Authentication
 from privategpt.api.bounds import BodyBounds
 from privategpt.api.deps import ApiOptions, Services
 from privategpt.api.request_ids import RequestIds
@@ -24,6 +25,7 @@ from privategpt.api.routes import (
     models,
     usage,
 )
+from privategpt.api.scopes import refuse_routes_without_scope
 
 Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -73,7 +75,9 @@ def create_app(
     ):
         app.include_router(family.router)
     errors.install(app)
+    refuse_routes_without_scope(app.routes)
     app.add_middleware(BodyBounds, options=options)
+    app.add_middleware(Authentication, keys=services.keys, admit=services.admit)
     if options.cors_origins:
         app.add_middleware(
             CORSMiddleware,

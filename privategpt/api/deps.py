@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Protocol, TypeAlias, cast
 from fastapi import Depends, Request
 
 from privategpt.api.profiles import ModelCatalog
+from privategpt.domain.access import ApiKey
 from privategpt.domain.answers import AnswerEvent
 from privategpt.domain.documents import Document, DocumentFilter, DocumentInfo
 from privategpt.domain.ports import Embeddings, StoredFile
@@ -108,11 +109,25 @@ class SearchAllowance(Protocol):
         ...
 
 
+class Authenticator(Protocol):
+    """Recognises the keys of a server that has them."""
+
+    async def identify(self, text: bytes) -> ApiKey:
+        """See `services.access.Keys.identify`."""
+        ...
+
+
+def admit_all(tenant: str) -> None:
+    """No limit on requests."""
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The use cases, with the clock and the source of ids that replies are stamped with.
 
-    `checks` has one check for each part that readiness depends on, by the part's name.
+    `checks` has one check for each part that readiness depends on, by the part's name. Without
+    `keys` everybody is the one tenant of a server without keys. `admit` raises `TooManyRequests`
+    where a tenant has made too many.
     """
 
     answering: Answers
@@ -124,6 +139,8 @@ class Services:
     models: ModelCatalog
     now: Callable[[], datetime]
     new_id: Callable[[], str]
+    keys: Authenticator | None = None
+    admit: Callable[[str], None] = admit_all
 
 
 def services_of(request: Request) -> Services:
@@ -141,5 +158,14 @@ def base_url(request: Request) -> str:
     return (options_of(request).public_url or str(request.base_url)).rstrip("/")
 
 
-ServicesDep = Annotated[Services, Depends(services_of)]
-OptionsDep = Annotated[ApiOptions, Depends(options_of)]
+# Coroutines, as FastAPI sends every plain function through a thread.
+async def _services(request: Request) -> Services:
+    return services_of(request)
+
+
+async def _options(request: Request) -> ApiOptions:
+    return options_of(request)
+
+
+ServicesDep = Annotated[Services, Depends(_services)]
+OptionsDep = Annotated[ApiOptions, Depends(_options)]

@@ -138,14 +138,15 @@ _INTERNAL = "The server failed to answer; the request id names this failure in i
 
 def install(app: FastAPI) -> None:
     """Register the handlers that turn every exception into the one body."""
-    app.add_exception_handler(errors.PrivateGptError, _known)
+    app.add_exception_handler(errors.PrivateGptError, respond)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unknown)
 
 
-async def _known(request: Request, error: Exception) -> Response:
+async def respond(request: Request, error: Exception) -> Response:
+    """The reply to `request` for an error of our own tree."""
     known = cast(errors.PrivateGptError, error)
     kind = kind_of(known)
     if kind.status >= 500:

@@ -86,8 +86,8 @@ def require_tenant_name(name: str) -> str:
     """`name`, if a tenant can be called that. Raises `InvalidRequest`."""
     if _TENANT.fullmatch(name) is None:
         raise InvalidRequest(
-            f"{name[:80]!r} cannot be a tenant's name: use 1 to {MAX_TENANT_CHARACTERS} of a-z, 0-9, "
-            "'.', '_' and '-', the first a letter or digit",
+            f"{name[:80]!r} cannot be a tenant's name: use 1 to {MAX_TENANT_CHARACTERS} "
+            "of a-z, 0-9, '.', '_' and '-', the first a letter or digit",
             param="tenant",
         )
     return name

@@ -10,7 +10,7 @@ from itertools import count
 
 from fastapi import FastAPI
 
-from privategpt.api.deps import ApiOptions, Check, Services
+from privategpt.api.deps import ApiOptions, Authenticator, Check, Services, admit_all
 from privategpt.api.profiles import CitationStyle, ModelCatalog, ModelProfile
 from privategpt.app import create_app
 from privategpt.domain.documents import (
@@ -235,6 +235,8 @@ class Edge:
     )
     models: ModelCatalog = field(default_factory=catalog)
     allowance: FakeAllowance = field(default_factory=FakeAllowance)
+    keys: Authenticator | None = None
+    admit: Callable[[str], None] = admit_all
 
     def app(self, options: ApiOptions | None = None) -> FastAPI:
         """The real app over these fakes."""
@@ -248,5 +250,7 @@ class Edge:
             models=self.models,
             now=lambda: NOON,
             new_id=counter(),
+            keys=self.keys,
+            admit=self.admit,
         )
         return create_app(services, options=options or ApiOptions())

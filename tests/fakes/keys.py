@@ -32,17 +32,18 @@ class FakeKeyStore:
     async def revoke(self, key_id: str, *, at: datetime) -> ApiKey:
         if key_id not in self.stored:
             raise NotFound("There is no key of that id")
-        if self.stored[key_id].key.revoked_at is None:
-            self._change(key_id, revoked_at=at)
-        return self.stored[key_id].key
+        key = self.stored[key_id].key
+        if key.revoked_at is None:
+            key = self._put(replace(key, revoked_at=at))
+        return key
 
     async def touch(self, key_id: str, *, at: datetime) -> None:
         if self.down:
             raise Unavailable("The state store does not serve: the disk is full")
         self.touches += 1
         if key_id in self.stored:
-            self._change(key_id, last_used_at=at)
+            self._put(replace(self.stored[key_id].key, last_used_at=at))
 
-    def _change(self, key_id: str, **moments: datetime) -> None:
-        stored = self.stored[key_id]
-        self.stored[key_id] = replace(stored, key=replace(stored.key, **moments))
+    def _put(self, key: ApiKey) -> ApiKey:
+        self.stored[key.key_id] = replace(self.stored[key.key_id], key=key)
+        return key

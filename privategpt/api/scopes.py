@@ -1,0 +1,80 @@
+"""The one table of what every route asks of a key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from fastapi.routing import iter_route_contexts
+from starlette.routing import BaseRoute, compile_path
+
+from privategpt.domain.access import Scope
+
+Requirement: TypeAlias = frozenset[Scope] | None
+"""Any one of these scopes suffices; None asks for no key at all."""
+
+OPEN: Requirement = None
+ANY_KEY: Requirement = frozenset(Scope)
+CHAT: Requirement = frozenset({Scope.CHAT})
+READ: Requirement = frozenset({Scope.READ})
+WRITE: Requirement = frozenset({Scope.WRITE})
+EMBED: Requirement = frozenset({Scope.EMBED})
+ADMIN: Requirement = frozenset({Scope.ADMIN})
+
+SCOPES: Mapping[str, Requirement] = {
+    "POST /v1/chat/completions": CHAT,
+    "POST /v1/completions": CHAT,
+    "POST /v1/messages": CHAT,
+    "POST /v1/messages/count_tokens": CHAT,
+    "POST /v1/chunks": READ,
+    "GET /v1/ingest/list": READ,
+    "GET /v1/documents/{doc_id}": READ,
+    "POST /v1/ingest": WRITE,
+    "POST /v1/ingest/file": WRITE,
+    "POST /v1/ingest/text": WRITE,
+    "DELETE /v1/ingest/{doc_id}": WRITE,
+    "POST /v1/embeddings": EMBED,
+    "GET /v1/models": ANY_KEY,
+    "GET /v1/models/{model_id:path}": ANY_KEY,
+    "GET /v1/usage/searches": ANY_KEY,
+    "GET /health": OPEN,
+    "GET /health/ready": ADMIN,
+    "GET /metrics": ADMIN,
+    "GET /openapi.json": ADMIN,
+    "GET /docs": ADMIN,
+    "GET /docs/oauth2-redirect": ADMIN,
+    "GET /redoc": ADMIN,
+}
+
+
+def _compiled() -> dict[str, list[tuple[re.Pattern[str], Requirement]]]:
+    patterns: dict[str, list[tuple[re.Pattern[str], Requirement]]] = {}
+    for route, requirement in SCOPES.items():
+        method, path = route.split(" ")
+        # The router's own reading of a template, so that the two never differ.
+        patterns.setdefault(method, []).append((compile_path(path)[0], requirement))
+    return patterns
+
+
+_PATTERNS = _compiled()
+
+
+def requirement(method: str, path: str) -> Requirement:
+    """What a request must bring. What no route takes needs a key, to be told so."""
+    found = _PATTERNS.get("GET" if method == "HEAD" else method, [])
+    return next((needed for pattern, needed in found if pattern.match(path)), ANY_KEY)
+
+
+def routes_of(routes: Sequence[BaseRoute]) -> Iterator[str]:
+    """Every method and path that an app serves, as `SCOPES` writes them."""
+    for route in iter_route_contexts(routes):
+        for method in sorted(set(route.methods or ()) - {"HEAD"}):
+            yield f"{method} {route.path}"
+
+
+def refuse_routes_without_scope(routes: Sequence[BaseRoute]) -> None:
+    """Raise `ValueError` where a route was added and its scope forgotten."""
+    forgotten = [route for route in routes_of(routes) if route not in SCOPES]
+    if forgotten:
+        raise ValueError(f"Routes without a scope in {__name__}.SCOPES: {forgotten}")
