@@ -9,6 +9,7 @@ from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from llama_index.core.base.llms.types import (
@@ -312,6 +313,8 @@ async def test_a_whole_text_that_contradicts_what_went_before_adds_nothing() -> 
 FAILURES: list[tuple[BaseException, type[PrivateGptError]]] = [
     (ConnectionRefusedError("10.0.0.7"), EngineUnavailable),
     (TimeoutError("10.0.0.7"), EngineTimedOut),
+    (httpx.ReadTimeout("10.0.0.7"), EngineTimedOut),
+    (httpx.ConnectError("10.0.0.7"), EngineUnavailable),
     (ValueError("10.0.0.7"), EngineFailed),
     (RuntimeError("10.0.0.7"), EngineFailed),
     (openai.APIConnectionError(request=None), EngineUnavailable),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

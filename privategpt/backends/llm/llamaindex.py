@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any, cast
 
+import httpx
 import httpx2
 import llama_index.core.utils
 import openai
@@ -49,6 +50,16 @@ MAX_BLOCKING_REPLIES = 16
 """Classes that only know blocking calls hold a thread for each reply under way."""
 
 _MAX_TOKENS_NAMES = ("max_tokens", "max_new_tokens", "num_predict", "num_output")
+_FAILURES = (
+    openai.OpenAIError,
+    httpx2.HTTPError,
+    httpx.HTTPError,
+    OSError,
+    ValueError,
+    RuntimeError,
+)
+"""What classes raise where their engine fails, as far as that can be known: most of them speak
+HTTP through one of these, or their vendor's client derives its errors from the built-in ones."""
 _MAY_BE_IGNORED = frozenset({"logit_bias", "reasoning_effort"})
 """Hints: a reply without them is still what was asked for."""
 
@@ -128,7 +139,7 @@ class LlamaIndexModel:
                     return
                 limit_s = self._timeouts.between_bytes_s
                 yield response
-        except (openai.OpenAIError, httpx2.HTTPError, OSError, ValueError, RuntimeError) as error:
+        except _FAILURES as error:
             raise _translated(error) from error
         finally:
             if isinstance(responses, AsyncGenerator):
@@ -259,9 +270,9 @@ def _translated(error: Exception) -> PrivateGptError:
     match error:
         case openai.OpenAIError() | httpx2.HTTPError():
             return translate(error)
-        case TimeoutError():
+        case TimeoutError() | httpx.TimeoutException():
             return EngineTimedOut("The language model did not answer in time")
-        case OSError():
+        case OSError() | httpx.TransportError():
             return EngineUnavailable("The language model cannot be reached")
         case _:
             kind = cast("type[object]", type(error)).__name__
