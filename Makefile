@@ -34,7 +34,7 @@ test: $(VENV)/.installed-dev ## Install what tests need and run them all
 
 check: $(VENV)/.installed-dev lint types contract ## Lint, types, import contract, then all tests with coverage
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 0
+	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -52,6 +52,11 @@ contract: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev ## Measure speed beside each engine's bare limit
 	$(BIN)/python -m benchmarks
+
+evals: $(VENV)/.installed-dev ## Measure support and answers on ../shared/eval (hours; resumes)
+	$(BIN)/python -m evals.support
+	$(BIN)/python -m evals.answers --engine bundled
+	$(BIN)/python -m evals.answers --engine qwen
 
 clean: ## Remove .venv and caches; documents in local_data stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage*

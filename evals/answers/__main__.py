@@ -1,8 +1,8 @@
-"""`python -m evals.answers --base-url http://127.0.0.1:8001 --label qwen2.5-coder-1.5b`.
+"""`python -m evals.answers --engine qwen`: questions of SQuAD 2.0 through a server of our own.
 
-Asks a running server (any engine) questions of SQuAD 2.0, half of them unanswerable, over the
-paragraphs of ../shared/eval/squad2 (or PRIVATEGPT_EVAL). Every answer is appended to a file as it
-comes, so an interrupted run goes on where it stopped; the scores are written beside it.
+Half of the questions are unanswerable; the library is the paragraphs of ../shared/eval/squad2 (or
+PRIVATEGPT_EVAL). Every answer is appended to a file as it comes, so an interrupted run goes on
+where it stopped. The scores are written to evals/results.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import random
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,19 +23,20 @@ from rich.console import Console
 from rich.progress import track
 
 from evals.answers.scores import Outcome, Scores, score
+from evals.models import CACHE, fetch_qwen
+from evals.serving import server
 
 EVAL = Path(os.environ.get("PRIVATEGPT_EVAL") or Path(__file__).parents[3] / "shared" / "eval")
 RESULTS = Path(__file__).parents[1] / "results"
 SEED = 20_26
-CACHE = Path(__file__).parents[1] / ".cache"
 URL = "https://squad.example/"
 
 _console = Console()
 
 
 def main(
-    base_url: Annotated[str, typer.Option(help="Where the server listens.")],
-    label: Annotated[str, typer.Option(help="What the engine is called in the results.")],
+    engine: Annotated[str, typer.Option(help="bundled, qwen, or what serves at --base-url.")],
+    base_url: Annotated[str | None, typer.Option(help="A running server to ask.")] = None,
     questions: Annotated[int, typer.Option(help="How many, half of them unanswerable.")] = 200,
     half: Annotated[str, typer.Option(help="tune: to choose thresholds on; report: the rest.")] = (
         "report"
@@ -43,9 +45,12 @@ def main(
 ) -> None:
     """Ingest the paragraphs if they are not there, ask, record, score."""
     CACHE.mkdir(exist_ok=True)
-    with httpx.Client(base_url=base_url, timeout=600, trust_env=False) as client:
+    with (
+        _server(engine, base_url) as url,
+        httpx.Client(base_url=url, timeout=900, trust_env=False) as client,
+    ):
         _ingest(client)
-        record = CACHE / f"answers-{label}-{half}-{questions}.jsonl"
+        record = CACHE / f"answers-{engine}-{half}.jsonl"
         done = _recorded(record)
         chosen = _questions(half, questions)
         with record.open("a", encoding="utf-8") as opened:
@@ -56,7 +61,14 @@ def main(
                     opened.write(json.dumps(asdict(outcome), ensure_ascii=False) + "\n")
                     opened.flush()
     outcomes = [done[question["id"]] for question in chosen]
-    _write(score(outcomes), label=label, half=half, context_only=context_only)
+    _write(score(outcomes), engine=engine, half=half, context_only=context_only)
+
+
+def _server(engine: str, base_url: str | None) -> AbstractContextManager[str]:
+    if base_url is not None:
+        return nullcontext(base_url)
+    model = {"bundled": lambda: None, "qwen": fetch_qwen}[engine]()
+    return server(CACHE / "squad2-library", model_path=model)
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
@@ -136,7 +148,7 @@ def _write(scores: Scores, **settings: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
     today = datetime.now(UTC).date().isoformat()
     result = {"eval": "answers", "date": today, **settings, "scores": asdict(scores)}
-    path = RESULTS / f"{today}-answers-{settings['label']}-{settings['half']}.json"
+    path = RESULTS / f"{today}-answers-{settings['engine']}-{settings['half']}.json"
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     _console.print_json(data=result)
 
