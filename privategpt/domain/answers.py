@@ -7,7 +7,7 @@ one `AnswerStarted`; then for each choice its deltas, at most one `CitationsFoun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -28,8 +28,9 @@ class Source:
     """A numbered unit that the model read. `number` is 1-based within one answer: marker `[n]`.
 
     A passage has its `document`, and `text` is `document_text[start:end]`, as stored; a web result
-    has none, and its `text` is the search engine's extract. `url` is where a person finds the
-    source on the web: always set for a web result, for a passage where it was given at ingestion.
+    has none, and its `text` is the search engine's extract; nor has an attachment, whose `text` is
+    the whole of it. `url` is where a person finds the source on the web: always set for a web
+    result, for a passage where it was given at ingestion.
     """
 
     number: int
@@ -64,11 +65,16 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The next piece of the answer's text."""
+    """The next piece of the answer's text.
+
+    `citations` are those whose markers are in this piece, each with its whole sentence, for
+    dialects that cite as they go; `CitationsFound` has them all again, with their places' names.
+    """
 
     text: str
     logprobs: tuple[TokenLogprob, ...] = ()
     choice: int = 0
+    citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +124,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class GenerationFinished:
-    """The engine's last word on one reply: why it ended, what it counted."""
+    """The engine's last word on one reply: why it ended, what it counted.
+
+    `stop_sequence` is the stop text that ended it, where that is known.
+    """
 
     reason: FinishReason
     usage: Usage
     system_fingerprint: str | None = None
+    stop_sequence: str | None = None
 
 
 GenerationEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | GenerationFinished
@@ -134,10 +144,12 @@ class AnswerStarted:
     """Retrieval is done and the model has begun: what it was given to read.
 
     `retrieved` is None where no context was asked for (seed 004 tells the two apart).
+    `prompt_tokens` is our own count; the engine's comes last, in `UsageCounted`.
     """
 
     sources: tuple[Source, ...] = ()
     retrieved: tuple[RetrievedChunk, ...] | None = None
+    prompt_tokens: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,9 @@ class Citation:
 
     The answer's text has the marker `[source.number]` at `marker_start:marker_end`;
     `document_text[start:end] == cited_text` in the source's document. `support` is 0–1.
-    `heading_path` and `reference` (a paragraph's own number) are those of that place.
+    `heading_path` and `reference` (a paragraph's own number) are those of that place. The sentence
+    of the answer that is supported is at `sentence_start:sentence_end`, white space behind it
+    included.
     """
 
     source: Source
@@ -158,6 +172,8 @@ class Citation:
     support: float
     heading_path: tuple[str, ...] = ()
     reference: str | None = None
+    sentence_start: int = 0
+    sentence_end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +186,14 @@ class CitationsFound:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceFinished:
-    """A choice has ended. `grounded` is None where no context was asked for."""
+    """A choice has ended. `grounded` is None where no context was asked for, `stop_sequence`
+    where it ended otherwise or nobody asked.
+    """
 
     reason: FinishReason
     grounded: bool | None = None
     choice: int = 0
+    stop_sequence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

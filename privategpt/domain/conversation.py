@@ -38,6 +38,15 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A text that the caller sends along to be answered from; `url` is where it is on the web."""
+
+    title: str
+    text: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn. `text` is empty where the turn has none (an assistant turn of tool calls only)."""
 

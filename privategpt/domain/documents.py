@@ -28,12 +28,16 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """One document as a parser found it in a file: a page of a PDF, a sheet, a whole text."""
+    """One document as a parser found it in a file: a page of a PDF, a sheet, a whole text.
+
+    `page_label` is what the file calls its page, `page_number` counts from 1 whatever it calls it.
+    """
 
     text: str
     page_label: str | None = None
     headings: tuple[Heading, ...] = ()
     metadata: Metadata = field(default_factory=dict[str, Scalar | None])
+    page_number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from privategpt.domain.answers import Citation, Source
@@ -105,6 +105,11 @@ class Grounder:
     def supported(self) -> bool:
         """Whether anything that was released so far is supported by a source."""
         return self._supported
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The citations in what was released so far, in order of appearance."""
+        return tuple(self._citations)
 
     async def feed(self, delta: str) -> str:
         """What can be released once `delta` is read; may be empty."""
@@ -213,12 +218,16 @@ class Grounder:
         return best if best and best.score >= self._options.threshold else None
 
     def _write(self, pieces: Sequence[Piece], supports: dict[int, Support]) -> str:
-        """Count the released text and note the citations in it."""
+        """Count the released sentence and note the citations in it."""
+        sentence = "".join(piece.text for piece in pieces)
+        begun = self._length
         for at, piece in enumerate(pieces):
             if at in supports:
-                self._citations.append(_citation(supports[at], self._length, piece.text))
+                citation = _citation(supports[at], self._length, piece.text)
+                end = begun + len(sentence)
+                self._citations.append(replace(citation, sentence_start=begun, sentence_end=end))
             self._length += len(piece.text)
-        return "".join(piece.text for piece in pieces)
+        return sentence
 
 
 class _Check(NamedTuple):

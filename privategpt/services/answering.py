@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from privategpt.domain.answers import (
     UsageCounted,
 )
 from privategpt.domain.conversation import (
+    Attachment,
     GenerationRequest,
     JsonObject,
     Message,
@@ -32,12 +34,13 @@ from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, V
 from privategpt.domain.websearch import WebResult
 from privategpt.grounding.abstention import abstention
 from privategpt.grounding.citations import Grounder, GroundingOptions
-from privategpt.grounding.prompt import PromptStyle
+from privategpt.grounding.prompt import PromptStyle, compose
 from privategpt.services.conversation_query import retrieval_query
 from privategpt.services.grounded import GroundedReply
 from privategpt.services.prompting import FittedPrompt, fit
 from privategpt.services.retrieval import Retrieval
-from privategpt.services.sources import number_results, number_sources
+from privategpt.services.sources import number_attachments, number_results, number_sources
+from privategpt.services.stopping import until_stopped
 from privategpt.services.websearch import WebSearch
 
 
@@ -47,6 +50,8 @@ class AnswerRequest:
 
     `choices` is OpenAI's `n`. `cite` puts markers into the text and citations into the events;
     without it the text carries none. `context_only` answers from the documents or not at all.
+    `attachments` are always read and are the first sources. `tell_stop` says at which stop
+    sequence the answer ended, which engines keep to themselves.
     """
 
     messages: tuple[Message, ...]
@@ -62,6 +67,13 @@ class AnswerRequest:
     tooling: Tooling = Tooling()
     response_format: JsonObject | None = None
     system_prompt: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    tell_stop: bool = False
+
+    @property
+    def reads_sources(self) -> bool:
+        """Whether the answer must rest on sources, as far as there are any."""
+        return self.use_context or self.web_search or self.cite
 
 
 class Answering:
@@ -98,7 +110,8 @@ class Answering:
         """
         retrieved = await self._retrieve(request)
         results = await self._search_web(request)
-        if request.context_only and retrieved == [] and not results:
+        found = bool(retrieved or results or request.attachments)
+        if request.context_only and retrieved is not None and not found:
             for event in _abstain(request):
                 yield event
             return
@@ -106,6 +119,7 @@ class Answering:
         started: AnswerStarted | None = AnswerStarted(
             sources=prompt.sources,
             retrieved=None if retrieved is None else _read_chunks(retrieved, prompt.sources),
+            prompt_tokens=prompt.tokens,
         )
         usage = Usage(prompt_tokens=0, completion_tokens=0)
         fingerprint: str | None = None
@@ -127,7 +141,14 @@ class Answering:
     ) -> AsyncGenerator[AnswerEvent]:
         """The events of one choice, its usage last."""
         generation = self._llm.generate(_generation_request(request, prompt, choice=choice))
-        if not request.use_context and not prompt.sources:
+        if request.tell_stop and request.sampling.stop:
+            generation = until_stopped(
+                generation,
+                request.sampling.stop,
+                llm=self._llm,
+                prompt_tokens=prompt.tokens,
+            )
+        if not request.use_context and not (request.reads_sources and prompt.sources):
             return _as_it_is(generation, choice=choice)
         options = GroundingOptions(
             markers=not _is_structured(request),
@@ -142,6 +163,19 @@ class Answering:
             abstention=abstention(_question(request)) if request.context_only else None,
         )
         return reply.events(generation)
+
+    async def count_tokens(self, request: AnswerRequest) -> int:
+        """Tokens of the prompt as it is before anything is searched for; tools by their JSON."""
+        messages = compose(
+            request.messages,
+            number_attachments(request.attachments),
+            system_prompt=request.system_prompt,
+            style=_prompt_style(request),
+        )
+        if tools := request.tooling.tools:
+            schemas = json.dumps([dict(tool) for tool in tools], ensure_ascii=False)
+            messages = (replace(messages[0], text=f"{schemas}\n{messages[0].text}"), *messages[1:])
+        return await self._llm.count_tokens(messages)
 
     async def _embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         return (await self._embedding.embed_passages(texts)).vectors
@@ -170,14 +204,19 @@ class Answering:
         retrieved: Sequence[RetrievedChunk],
         results: Sequence[WebResult],
     ) -> FittedPrompt:
-        passages = await number_sources(retrieved, tenant=request.tenant, state=self._state)
+        attached = number_attachments(request.attachments)
+        passages = await number_sources(
+            retrieved, tenant=request.tenant, state=self._state, after=len(attached)
+        )
+        sources = attached + passages
         return await fit(
             request.messages,
-            passages + number_results(results, after=len(passages)),
+            sources + number_results(results, after=len(sources)),
             llm=self._llm,
             reply_tokens=request.sampling.max_tokens,
             system_prompt=request.system_prompt,
-            style=PromptStyle.PLAIN if _is_structured(request) else PromptStyle.CITED,
+            style=_prompt_style(request),
+            attached=len(attached),
         )
 
 
@@ -185,7 +224,7 @@ def _generation_request(
     request: AnswerRequest, prompt: FittedPrompt, *, choice: int
 ) -> GenerationRequest:
     """One choice is one generation; a seed moves with the choice, or all would be alike."""
-    sampling = request.sampling
+    sampling = replace(request.sampling, stop=() if request.tell_stop else request.sampling.stop)
     if choice and sampling.seed is not None:
         sampling = replace(sampling, seed=sampling.seed + choice)
     return GenerationRequest(
@@ -220,7 +259,7 @@ async def _as_it_is(
     async with aclosing(generation) as events:
         async for event in events:
             if isinstance(event, GenerationFinished):
-                yield ChoiceFinished(event.reason, choice=choice)
+                yield ChoiceFinished(event.reason, choice=choice, stop_sequence=event.stop_sequence)
                 yield UsageCounted(event.usage, event.system_fingerprint)
             else:
                 yield replace(event, choice=choice)
@@ -234,6 +273,12 @@ def _abstain(request: AnswerRequest) -> Iterator[AnswerEvent]:
         yield TextDelta(sentence, choice=choice)
         yield ChoiceFinished(FinishReason.STOP, grounded=False, choice=choice)
     yield UsageCounted(Usage(prompt_tokens=0, completion_tokens=0))
+
+
+def _prompt_style(request: AnswerRequest) -> PromptStyle:
+    """Markers are asked for where they are read, if only to check what the answer rests on."""
+    cited = request.reads_sources and not _is_structured(request)
+    return PromptStyle.CITED if cited else PromptStyle.PLAIN
 
 
 def _is_structured(request: AnswerRequest) -> bool:

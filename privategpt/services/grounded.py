@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from privategpt.domain.answers import (
     AnswerEvent,
@@ -22,6 +23,14 @@ from privategpt.domain.errors import NotFound
 from privategpt.domain.ports import StateStore
 from privategpt.grounding.citations import Grounder
 from privategpt.grounding.places import heading_path, paragraph_number
+
+
+class _Pending(NamedTuple):
+    """What has not gone out when the model ends, and how many citations have."""
+
+    text: str
+    logprobs: tuple[TokenLogprob, ...]
+    cited: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,7 @@ class GroundedReply:
     ) -> AsyncGenerator[AnswerEvent]:
         """The events of this choice; its usage comes last, for the caller to add up."""
         held = ""
+        cited = 0
         logprobs: tuple[TokenLogprob, ...] = ()
         wrote = called = False
         async with aclosing(generation) as replies:
@@ -52,10 +62,13 @@ class GroundedReply:
                     held += await self.grounder.feed(event.text)
                     logprobs += event.logprobs
                     if held and self._may_speak:
-                        yield TextDelta(held, logprobs, choice=self.choice)
+                        citations = self.grounder.citations[cited:]
+                        cited += len(citations)
+                        yield TextDelta(held, logprobs, choice=self.choice, citations=citations)
                         held, logprobs = "", ()
                 elif isinstance(event, GenerationFinished):
-                    ends = self._end(event, held, logprobs, called=called and not wrote)
+                    pending = _Pending(held, logprobs, cited)
+                    ends = self._end(event, pending, called=called and not wrote)
                     async with aclosing(ends) as last:
                         async for end in last:
                             yield end
@@ -70,23 +83,28 @@ class GroundedReply:
     async def _end(
         self,
         finished: GenerationFinished,
-        held: str,
-        logprobs: tuple[TokenLogprob, ...],
+        pending: _Pending,
         *,
         called: bool,
     ) -> AsyncGenerator[AnswerEvent]:
         grounding = await self.grounder.finish()
-        text, reason = held + grounding.text, finished.reason
+        text, logprobs = pending.text + grounding.text, pending.logprobs
+        reason, stop_sequence = finished.reason, finished.stop_sequence
         only_called = called and reason is FinishReason.TOOL_CALLS
         if self.abstention is not None and not grounding.grounded and not only_called:
-            text, logprobs, reason = self.abstention, (), FinishReason.STOP
+            text, logprobs = self.abstention, ()
+            reason, stop_sequence = FinishReason.STOP, None
         if text or logprobs:
-            yield TextDelta(text, logprobs, choice=self.choice)
+            citations = grounding.citations[pending.cited :]
+            yield TextDelta(text, logprobs, choice=self.choice, citations=citations)
         if grounding.citations:
             placed = [await self._placed(citation) for citation in grounding.citations]
             yield CitationsFound(tuple(placed), choice=self.choice)
         yield ChoiceFinished(
-            reason, grounded=None if only_called else grounding.grounded, choice=self.choice
+            reason,
+            grounded=None if only_called else grounding.grounded,
+            choice=self.choice,
+            stop_sequence=stop_sequence,
         )
         yield UsageCounted(finished.usage, finished.system_fingerprint)
 

@@ -32,12 +32,13 @@ async def fit(
     reply_tokens: int | None,
     system_prompt: str | None = None,
     style: PromptStyle = PromptStyle.CITED,
+    attached: int = 0,
 ) -> FittedPrompt:
     """Drop the lowest-ranked sources, then the oldest turns, until the prompt fits the window.
 
-    At most a quarter of the window is kept for the reply. System messages and everything from
-    the last user message on are never dropped. Raises `ContextLengthExceeded` where those
-    alone do not fit.
+    At most a quarter of the window is kept for the reply. System messages, everything from the
+    last user message on and the first `attached` sources are never dropped. Raises
+    `ContextLengthExceeded` where those alone do not fit.
     """
     reserve = min(reply_tokens or DEFAULT_REPLY_TOKENS, llm.context_tokens // 4)
     budget = llm.context_tokens - reserve
@@ -47,15 +48,15 @@ async def fit(
         tokens = await llm.count_tokens(prompt)
         if tokens <= budget:
             return FittedPrompt(prompt, kept, tokens)
-        if kept:
-            kept = kept[
-                : _sources_that_fit(kept, excess=tokens - budget, tokens=tokens, turns=turns)
-            ]
+        if len(kept) > attached:
+            count = _sources_that_fit(kept, excess=tokens - budget, tokens=tokens, turns=turns)
+            kept = kept[: max(count, attached)]
             continue
         shorter = _without_oldest_turn(turns)
         if shorter is None:
             raise ContextLengthExceeded(
-                f"The question needs {tokens} tokens, but the model's window of "
+                f"The question{' and its documents need' if attached else ' needs'} {tokens} "
+                f"tokens, but the model's window of "
                 f"{llm.context_tokens} tokens has room for {budget}",
                 param="messages",
             )

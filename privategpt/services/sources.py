@@ -7,15 +7,33 @@ from dataclasses import replace
 from itertools import pairwise
 
 from privategpt.domain.answers import Source
+from privategpt.domain.conversation import Attachment
 from privategpt.domain.documents import Chunk, DocumentInfo, RetrievedChunk
 from privategpt.domain.ports import StateStore
 from privategpt.domain.websearch import WebResult
 
 
+def number_attachments(attachments: Sequence[Attachment]) -> tuple[Source, ...]:
+    """Number what came with the request, from 1."""
+    return tuple(
+        Source(
+            number=number,
+            title=attachment.title,
+            text=attachment.text,
+            document=None,
+            start=0,
+            end=len(attachment.text),
+            url=attachment.url,
+        )
+        for number, attachment in enumerate(attachments, start=1)
+    )
+
+
 async def number_sources(
-    retrieved: Sequence[RetrievedChunk], *, tenant: str, state: StateStore
+    retrieved: Sequence[RetrievedChunk], *, tenant: str, state: StateStore, after: int = 0
 ) -> tuple[Source, ...]:
-    """Number what was retrieved, best first, from 1; adjacent chunks of a document become one.
+    """Number what was retrieved, best first, behind the `after` attachments; adjacent chunks of a
+    document become one.
 
     A merged source stands where its best chunk stood.
     """
@@ -26,7 +44,7 @@ async def number_sources(
             continue
         run = _run_around(hit.chunk, retrieved)
         taken.update(chunk.chunk_id for chunk in run)
-        source = _source(hit.document, run, number=len(sources) + 1)
+        source = _source(hit.document, run, number=after + len(sources) + 1)
         if len(run) > 1:
             document = await state.document(tenant, hit.document.doc_id)
             source = replace(source, text=document.text[source.start : source.end])
@@ -35,7 +53,7 @@ async def number_sources(
 
 
 def number_results(results: Sequence[WebResult], *, after: int) -> tuple[Source, ...]:
-    """Number what was found on the web, behind the `after` passages."""
+    """Number what was found on the web, behind the `after` other sources."""
     return tuple(
         Source(
             number=number,

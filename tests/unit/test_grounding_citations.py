@@ -50,6 +50,8 @@ def assert_invariants(answer: Grounding) -> None:
         assert marker == f"[{number}]"
         assert DOCUMENTS[number][citation.start : citation.end] == citation.cited_text
         assert 0 <= citation.support <= 1
+        assert citation.sentence_start <= citation.marker_start
+        assert citation.marker_end <= citation.sentence_end <= len(answer.text)
     places = [citation.marker_start for citation in answer.citations]
     assert places == sorted(set(places))
     assert answer.grounded == bool(answer.citations)
@@ -248,5 +250,7 @@ async def test_citations_are_domain_citations_in_order_of_appearance() -> None:
         end=52,
         cited_text="Dogs bark loudly at night.",
         support=first.support,
+        sentence_start=0,
+        sentence_end=31,
     )
     assert second.source is SOURCES[0]

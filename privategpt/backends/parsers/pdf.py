@@ -115,6 +115,7 @@ def _parsed_file(
             text=text,
             page_label=clean_title(labels.get(index, "")) or str(index + 1),
             headings=headings[index],
+            page_number=index + 1,
         )
         for index, text in enumerate(texts)
         if text

@@ -99,6 +99,7 @@ def frames_of_file(parsed: ParsedFile) -> Iterator[Frame]:
             "page_label": document.page_label,
             "headings": [[h.start, h.level, h.title] for h in document.headings],
             "metadata": dict(document.metadata),
+            "page_number": document.page_number,
         }
         yield Frame(header, document.text)
     yield Frame({"media_type": parsed.media_type, "metadata": dict(parsed.metadata)})
@@ -112,6 +113,7 @@ def document_of_frame(frame: Frame) -> ParsedDocument:
         page_label=header["page_label"],
         headings=tuple(Heading(start, level, title) for start, level, title in header["headings"]),
         metadata=cast("dict[str, Scalar | None]", header["metadata"]),
+        page_number=header["page_number"],
     )
 
 
