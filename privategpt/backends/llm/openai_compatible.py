@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -44,8 +44,10 @@ AFTER_FINISH_S = 5.0
 CONTROL_TIMEOUT_S = 15.0
 """For the small calls: models, props, tokenize."""
 _NOT_OFFERED = frozenset({404, 405, 501})
-RETRY_DELAY_S = 0.1
-"""Before the one repetition of a call whose connection failed before anything came back."""
+KEEPALIVE_S = 3.0
+"""Shorter than the 5 s after which llama.cpp and uvicorn (vLLM) close an idle connection."""
+
+T = TypeVar("T")
 
 
 class OpenAICompatibleModel:
@@ -158,13 +160,7 @@ class OpenAICompatibleModel:
 
         try:
             async with asyncio.timeout_at(deadline):
-                try:
-                    return await post()
-                except openai.APITimeoutError:
-                    raise
-                except openai.APIConnectionError:
-                    await asyncio.sleep(RETRY_DELAY_S)
-                    return await post()
+                return await _twice(post)
         except VENDOR_ERRORS as error:
             raise self._translate(error, asked_model) from error
 
@@ -220,11 +216,15 @@ class OpenAICompatibleModel:
     async def _call(self, path: str, body: Mapping[str, Any] | None = None) -> object:
         """One small call; see `engine_facts.Caller`."""
         url = self._root + path if path.startswith("/") else f"/{path}"
+
+        async def ask() -> object:
+            if body is None:
+                return await self._client.get(url, cast_to=object)
+            return await self._client.post(url, cast_to=object, body=body)
+
         try:
             async with asyncio.timeout(CONTROL_TIMEOUT_S):
-                if body is None:
-                    return await self._client.get(url, cast_to=object)
-                return await self._client.post(url, cast_to=object, body=body)
+                return await _twice(ask)
         except VENDOR_ERRORS as error:
             if isinstance(error, openai.APIStatusError) and error.status_code in _NOT_OFFERED:
                 return None
@@ -267,13 +267,28 @@ async def connect_openai_compatible(
     return connected
 
 
+async def _twice(call: Callable[[], Awaitable[T]]) -> T:
+    """Try once more, on a new connection, where one was lost before anything came back.
+
+    That is mostly one which the server had closed while it was idle.
+    """
+    try:
+        return await call()
+    except openai.APITimeoutError:
+        raise
+    except openai.APIConnectionError:
+        return await call()
+
+
 def _client(base_url: str, *, api_key: str | None, timeouts: Timeouts) -> openai.AsyncOpenAI:
     # A proxy from the environment is for the world outside: to loopback it would carry the
     # prompt off this machine. Redirects are not followed: they would carry our key elsewhere.
     http_client = httpx2.AsyncClient(
         trust_env=not _is_loopback(base_url),
         follow_redirects=False,
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        limits=httpx2.Limits(
+            max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S
+        ),
     )
     client = openai.AsyncOpenAI(
         base_url=base_url,
