@@ -1,4 +1,4 @@
-"""The `privategpt` command: serve, ingest, check, reindex, optimize, models."""
+"""The `privategpt` command: serve, ingest, keys, check, reindex, optimize, models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from privategpt.domain.access import require_tenant_name
 from privategpt.domain.errors import PrivateGptError
+from privategpt.keys_command import keys_cli
 from privategpt.settings import Settings, load_settings
 
 cli = typer.Typer(
@@ -22,6 +24,7 @@ cli = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+cli.add_typer(keys_cli, name="keys")
 T = TypeVar("T")
 
 _out = Console(highlight=False, soft_wrap=True)
@@ -57,6 +60,7 @@ def serve(
 @cli.command()
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.", exists=True)],
+    tenant: Annotated[str, typer.Option(help="Whose documents they become.")] = "default",
     data_dir: DataDir = None,
 ) -> None:
     """Ingest files, and folders with all that is in them; what fails is reported at the end."""
@@ -71,7 +75,7 @@ def ingest(
                 return await ingest_files(
                     found,
                     ingestion=library.ingestion,
-                    tenant=library.tenant,
+                    tenant=require_tenant_name(tenant),
                     progress=lambda name: progress.update(task, advance=1, description=name[-40:]),
                 )
 

@@ -35,13 +35,39 @@ class ServerSettings(Section):
 
     host: str = "127.0.0.1"
     port: Port = 8001
+    allow_open_bind: bool = False
     data_dir: Path = Path("local_data")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["console", "json"] = "console"
     max_upload_bytes: Count = 100_000_000
     max_body_bytes: Count = 20_000_000
     shutdown_grace_s: Seconds = 10.0
     heartbeat_s: Seconds = 15.0
     dialect: Literal["auto", "openai", "privategpt"] = "auto"
+
+
+class AuthSettings(Section):
+    """Whether requests need a key."""
+
+    enabled: Literal["auto"] | bool = "auto"
+
+
+class TenantLimits(Section):
+    """How much one tenant may have; None leaves what holds for all."""
+
+    requests_per_minute: Count | None = None
+    answers_at_once: Count | None = None
+    stored_bytes: Count | None = None
+    searches_per_day: Annotated[int, Field(ge=0)] | None = None
+
+
+class LimitSettings(Section):
+    """How much every tenant may have, None being without limit, and whom other limits hold for."""
+
+    requests_per_minute: Count | None = None
+    answers_at_once: Count | None = None
+    stored_bytes: Count | None = None
+    tenants: dict[str, TenantLimits] = Field(default_factory=dict[str, TenantLimits])
 
 
 class LlmSettings(Section):
@@ -193,6 +219,8 @@ class Settings(Section):
     """Every key of settings.yaml."""
 
     server: ServerSettings = ServerSettings()
+    auth: AuthSettings = AuthSettings()
+    limits: LimitSettings = LimitSettings()
     llm: LlmSettings = LlmSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     vectors: VectorSettings = VectorSettings()

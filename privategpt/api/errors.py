@@ -65,6 +65,7 @@ KINDS: Mapping[type[errors.PrivateGptError], ErrorKind] = {
     errors.ModelNotFound: ErrorKind(404, INVALID_REQUEST, "model_not_found"),
     errors.Conflict: ErrorKind(409, INVALID_REQUEST, "conflict"),
     errors.TooManyRequests: ErrorKind(429, RATE_LIMIT, "rate_limit_exceeded"),
+    errors.QuotaExceeded: ErrorKind(429, RATE_LIMIT, "insufficient_quota"),
     errors.Unavailable: ErrorKind(503, SERVER_ERROR, "upstream_error"),
     errors.EngineUnavailable: ErrorKind(503, SERVER_ERROR, "upstream_error"),
     errors.EngineFailed: ErrorKind(502, SERVER_ERROR, "upstream_error"),
@@ -157,13 +158,13 @@ async def respond(request: Request, error: Exception) -> Response:
 
 def _headers(error: errors.PrivateGptError, kind: ErrorKind) -> dict[str, str]:
     headers: dict[str, str] = {}
-    if kind.status in {429, 502, 503, 504}:
+    if kind.status in {429, 502, 503, 504} and not isinstance(error, errors.QuotaExceeded):
         seconds = error.retry_after_s
         headers["Retry-After"] = str(DEFAULT_RETRY_AFTER_S if seconds is None else seconds)
     if kind.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if kind.status == 409:
-        # OpenAI's SDKs retry every 409; a real conflict only repeats itself.
+    if kind.status == 409 or isinstance(error, errors.QuotaExceeded):
+        # OpenAI's SDKs retry every 409 and 429; these would only repeat themselves.
         headers["x-should-retry"] = "false"
     return headers
 

@@ -18,6 +18,7 @@ PrivateGptError
 │   └── ModelNotFound
 ├── Conflict
 ├── TooManyRequests
+│   └── QuotaExceeded              waiting does not help
 ├── Unavailable                    a part we depend on; the caller may retry
 │   ├── EngineUnavailable          refused, crashed or not there
 │   ├── EngineFailed               answered, but with a failure
@@ -111,6 +112,10 @@ class Conflict(PrivateGptError):
 
 class TooManyRequests(PrivateGptError):
     """A limit is reached; `retry_after_s` says when to come back."""
+
+
+class QuotaExceeded(TooManyRequests):
+    """What the tenant may have is used up; only giving something back makes room."""
 
 
 class Unavailable(PrivateGptError):

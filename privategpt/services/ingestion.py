@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
 from privategpt.chunking.identity import document_id
 from privategpt.chunking.splitter import split
@@ -60,6 +62,16 @@ class IngestRequest:
     replaces: bool = False
 
 
+Room: TypeAlias = Callable[[str, int], AbstractAsyncContextManager[None]]
+"""Holds room for so many bytes of a tenant's while they are ingested. Raises `QuotaExceeded`."""
+
+
+@asynccontextmanager
+async def endless_room(tenant: str, size_bytes: int) -> AsyncGenerator[None]:  # noqa: ARG001
+    """Room for every file."""
+    yield
+
+
 class Ingestion:
     """Ingests, lists and deletes files, one tenant at a time."""
 
@@ -72,7 +84,9 @@ class Ingestion:
         state: StateStore,
         now: Callable[[], datetime],
         new_id: Callable[[], str],
+        room: Room = endless_room,
     ) -> None:
+        self._room = room
         self._parser = parser
         self._embedding = embedding
         self._index = index
@@ -85,8 +99,8 @@ class Ingestion:
         """Ingest one file and return it with its documents, searchable from now on.
 
         The same bytes under the same name are ingested once: the second time returns the first
-        unless `replaces`. Raises `UnreadableFile`, `UnsupportedFileType`, `Unavailable`, and
-        `InvalidRequest` for metadata keys of `RESERVED_METADATA`.
+        unless `replaces`. Raises `UnreadableFile`, `UnsupportedFileType`, `QuotaExceeded`,
+        `Unavailable`, and `InvalidRequest` for metadata keys of `RESERVED_METADATA`.
         """
         _refuse_reserved(request.metadata)
         upload = request.upload
@@ -110,7 +124,8 @@ class Ingestion:
                     media_type=upload.media_type or "application/octet-stream",
                     created_at=self._now(),
                 )
-                return await self._ingest_new(file, request)
+                async with self._room(request.tenant, size_bytes):
+                    return await self._ingest_new(file, request)
         finally:
             if not lock.locked():
                 self._in_flight.pop(key, None)

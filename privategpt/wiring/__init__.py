@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,21 +21,31 @@ from privategpt.api.profiles import CitationStyle, ModelCatalog, ModelProfile
 from privategpt.backends.embedding import bundled as bundled_embedding
 from privategpt.backends.llm.bundled_model import locate_bundled_model, verify_model
 from privategpt.backends.parsers.workers import WorkerParser
+from privategpt.backends.state.database import Database
 from privategpt.backends.state.opening import open_database
 from privategpt.backends.state.quota import SqlQuota
 from privategpt.backends.state.store import SqlStateStore
+from privategpt.backends.state.usage import SqlUsage
 from privategpt.backends.vectors.shard import optimize_folder
 from privategpt.domain.errors import InvalidSettings
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, VectorIndex
 from privategpt.domain.websearch import Quota
+from privategpt.services.access import Keys
 from privategpt.services.allowance import Allowance
 from privategpt.services.answering import Answering
 from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.ingestion import Ingestion
+from privategpt.services.limits import BoundedAnswers, RequestRate, Storage, TenantLimits
 from privategpt.services.maintenance import refuse_changed_embedding
 from privategpt.services.retrieval import Retrieval
 from privategpt.services.websearch import WebSearch
 from privategpt.settings import EmbeddingSettings, LlmSettings, Settings, WebSearchSettings
+from privategpt.wiring.access import (
+    keys_to_serve_with,
+    make_keys,
+    state_location,
+    tenant_limits,
+)
 from privategpt.wiring.engines import load_embedding, make_search_engine, open_index, start_llm
 
 TENANT = "default"
@@ -83,34 +94,44 @@ async def open_library(
     `reindex`. Raises `StartRefused`.
     """
     async with AsyncExitStack() as stack:
-        yield await _library(stack, settings, any_index=any_index)
+        database = await _opened(stack, open_database(state_location(settings)))
+        yield await _library(stack, settings, database, any_index=any_index)
 
 
 @asynccontextmanager
 async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
     """Open everything that serving needs. Raises `StartRefused`."""
     async with AsyncExitStack() as stack:
+        # The folder's lock is taken, and what nobody could use refused, before anything slow.
+        database = await _opened(stack, open_database(state_location(settings)))
+        keys = make_keys(database)
+        stack.push_async_callback(keys.close)
+        required_keys = await keys_to_serve_with(settings, keys)
+        limits = tenant_limits(settings)
         # The engine's process loads its model while this one loads its own.
         starting = asyncio.create_task(start_llm(settings.llm))
         try:
-            library = await _library(stack, settings, any_index=False)
+            library = await _library(stack, settings, database, any_index=False)
         except BaseException:
             starting.cancel()
             await asyncio.wait([starting])
             raise
         llm = await _opened(stack, starting)
         retrieval = Retrieval(embedding=library.embedding, index=library.index, state=library.state)
-        web = _web_search(settings.web_search, library.quota)
+        web = _web_search(settings.web_search, library.quota, limits)
         stack.push_async_callback(web.close)
         services = Services(
-            answering=Answering(
-                llm=llm,
-                embedding=library.embedding,
-                retrieval=retrieval,
-                web=web,
-                state=library.state,
-                context_chunks=settings.retrieval.context_chunks,
-                remove_foreign_links=settings.answers.remove_foreign_links,
+            answering=BoundedAnswers(
+                Answering(
+                    llm=llm,
+                    embedding=library.embedding,
+                    retrieval=retrieval,
+                    web=web,
+                    state=library.state,
+                    context_chunks=settings.retrieval.context_chunks,
+                    remove_foreign_links=settings.answers.remove_foreign_links,
+                ),
+                limits=limits,
             ),
             ingestion=library.ingestion,
             retrieval=retrieval,
@@ -120,11 +141,15 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             models=_models(settings, library.embedding),
             now=_now,
             new_id=_new_id,
+            keys=required_keys,
+            admit=RequestRate(limits=limits, clock=time.monotonic).admit,
         )
         yield OpenServer(
             services=services,
             options=_options(settings, uploads=_fresh_folder(settings.server.data_dir / "uploads")),
-            description=_description(settings, llm=llm, embedding=library.embedding),
+            description=_description(
+                settings, llm=llm, embedding=library.embedding, keys=required_keys
+            ),
         )
 
 
@@ -158,10 +183,9 @@ def describe_models(settings: Settings, *, verify: bool) -> list[str]:
     ]
 
 
-async def _library(stack: AsyncExitStack, settings: Settings, *, any_index: bool) -> OpenLibrary:
-    # The folder's lock is taken with the store, before anything slow: a second process is told
-    # at once.
-    database = await _opened(stack, open_database(_state_location(settings)))
+async def _library(
+    stack: AsyncExitStack, settings: Settings, database: Database, *, any_index: bool
+) -> OpenLibrary:
     state = SqlStateStore(database=database)
     embedding = await _opened(stack, load_embedding(settings.embedding))
     if not any_index:
@@ -174,6 +198,7 @@ async def _library(stack: AsyncExitStack, settings: Settings, *, any_index: bool
         max_pages=settings.ingestion.max_pages,
     )
     stack.push_async_callback(parser.close)
+    storage = Storage(limits=tenant_limits(settings), used=SqlUsage(database=database).stored_bytes)
     ingestion = Ingestion(
         parser=parser,
         embedding=embedding,
@@ -181,6 +206,7 @@ async def _library(stack: AsyncExitStack, settings: Settings, *, any_index: bool
         state=state,
         now=_now,
         new_id=_new_id,
+        room=storage.room,
     )
     await ingestion.sweep()
     return OpenLibrary(
@@ -198,10 +224,15 @@ async def _opened(stack: AsyncExitStack, opening: Awaitable[PartT]) -> PartT:
     return part
 
 
-def _web_search(settings: WebSearchSettings, quota: Quota) -> WebSearch:
+def _web_search(settings: WebSearchSettings, quota: Quota, limits: TenantLimits) -> WebSearch:
+    own = {
+        tenant: limit.searches_per_day
+        for tenant, limit in limits.of_some.items()
+        if limit.searches_per_day is not None
+    }
     return WebSearch(
         engine=make_search_engine(settings),
-        allowance=Allowance(quota=quota, per_day=settings.searches_per_day, now=_now),
+        allowance=Allowance(quota=quota, per_day=settings.searches_per_day, now=_now, own=own),
         results=settings.results,
         deadline_s=settings.deadline_s,
         observe=lambda _: None,
@@ -252,7 +283,7 @@ def _options(settings: Settings, *, uploads: Path) -> ApiOptions:
 
 
 def _description(
-    settings: Settings, *, llm: LanguageModel, embedding: EmbeddingModel
+    settings: Settings, *, llm: LanguageModel, embedding: EmbeddingModel, keys: Keys | None
 ) -> tuple[str, ...]:
     vectors = settings.vectors
     index = f"Qdrant at {vectors.url}" if vectors.mode == "server" else "Qdrant Edge (embedded)"
@@ -263,6 +294,7 @@ def _description(
         f"{embedding.dimensions} dimensions)",
         f"  vector store   {index}",
         f"  data folder    {settings.server.data_dir}",
+        f"  API keys       {'needed' if keys else 'none: everybody who reaches it is let in'}",
     )
 
 
@@ -276,11 +308,6 @@ def _embedding_name(embedding: EmbeddingSettings) -> str:
     if embedding.mode == "embedded":
         return embedding.model or "the bundled model"
     return embedding.model or embedding.llamaindex_class or "the server's default"
-
-
-def _state_location(settings: Settings) -> Path | str:
-    url = settings.state.url
-    return settings.server.data_dir if url is None else url.get_secret_value()
 
 
 def _now() -> datetime:

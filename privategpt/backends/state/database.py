@@ -99,7 +99,7 @@ async def _settle(operation: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-def sqlite_database(file: Path, *, folder_lock: FolderLock) -> Database:
+def sqlite_database(file: Path, *, folder_lock: FolderLock | None) -> Database:
     """SQLite: one writer, since it knows no more, and readers that never wait for it."""
     url = URL.create("sqlite+aiosqlite", database=str(file))
     writer = create_async_engine(

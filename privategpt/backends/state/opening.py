@@ -12,7 +12,7 @@ from privategpt.backends.state.database import Database, postgres_database, sqli
 from privategpt.backends.state.folder import lock_folder
 from privategpt.backends.state.migrating import upgrade
 from privategpt.backends.state.store import SqlStateStore
-from privategpt.domain.errors import InvalidSettings
+from privategpt.domain.errors import FolderInUse, InvalidSettings
 
 SQLITE_FILE = "state.db"
 
@@ -37,9 +37,26 @@ async def open_database(location: Path | str) -> Database:
     return database
 
 
+async def open_database_beside(location: Path | str) -> Database:
+    """The database in `location` for a short command, also while a server holds its folder.
+
+    What the server holds is left as it is, its schema included.
+    """
+    try:
+        return await open_database(location)
+    except FolderInUse:
+        return sqlite_database(_sqlite_file(location), folder_lock=None)
+
+
+def _sqlite_file(location: Path | str) -> Path:
+    if isinstance(location, Path):
+        return location / SQLITE_FILE
+    return Path(_parse(location).database or "")
+
+
 def _database(location: Path | str) -> Database:
     if isinstance(location, Path):
-        return _in_folder(location / SQLITE_FILE)
+        return _in_folder(_sqlite_file(location))
     url = _parse(location)
     match url.get_backend_name():
         case "sqlite":
