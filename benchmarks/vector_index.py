@@ -17,40 +17,33 @@ import tempfile
 import time
 from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 import qdrant_edge as qe
 import uvloop
 
+from benchmarks.library import UPSERT_BATCH, fill
 from privategpt.backends.state.opening import open_state_store
 from privategpt.backends.vectors.edge import EdgeIndex
 from privategpt.backends.vectors.points import DENSE, WORDS
 from privategpt.backends.vectors.shard import open_shard
 from privategpt.backends.vectors.words import WordEncoder
-from privategpt.chunking.identity import chunk_id, document_id
-from privategpt.domain.documents import Chunk, Document, File
 from privategpt.domain.ports import (
     Embeddings,
-    IndexedChunk,
-    StateStore,
     Tokenizer,
     Vector,
     VectorQuery,
 )
 from privategpt.services.retrieval import Retrieval
+from privategpt.wiring import TENANT
 
 DIMENSIONS = 384
 CANDIDATES = 100
 LIMIT = 10
-TENANT = "local"
-CHUNKS_PER_DOCUMENT = 10
-DOCUMENTS_PER_FILE = 10
-UPSERT_BATCH = 256
-WORDS_PER_CHUNK = 180
 EMBEDDING_S = 0.008
 VOCABULARY = 30_000
+WORDS_PER_CHUNK = 180
 
 
 class Texts:
@@ -65,9 +58,9 @@ class Texts:
         """That many words, the common ones more often."""
         return " ".join(self._random.choices(self._vocabulary, self._weights, k=words))
 
-    def vector(self) -> Vector:
+    def vector(self, dimensions: int) -> Vector:
         """A random unit vector."""
-        values = [self._random.gauss(0, 1) for _ in range(DIMENSIONS)]
+        values = [self._random.gauss(0, 1) for _ in range(dimensions)]
         length = sum(value * value for value in values) ** 0.5
         return array("f", [value / length for value in values])
 
@@ -126,58 +119,6 @@ class KnownVectors:
         """Nothing to release."""
 
 
-async def fill(index: EdgeIndex, state: StateStore, texts: Texts, *, points: int) -> float:
-    """Store everything; the seconds that the index alone took."""
-    seconds = 0.0
-    per_file = CHUNKS_PER_DOCUMENT * DOCUMENTS_PER_FILE
-    waiting: list[IndexedChunk] = []
-    for number in range(points // per_file):
-        file, documents, chunks = a_file(f"file-{number}", texts)
-        await state.begin_file(file)
-        await state.commit_file(file, documents=documents, chunks=chunks)
-        waiting += [
-            IndexedChunk(
-                chunk=chunk,
-                tenant=TENANT,
-                file_id=file.file_id,
-                vector=texts.vector(),
-                metadata={"file_name": file.name, "page_label": str(chunk.position)},
-            )
-            for chunk in chunks
-        ]
-        if len(waiting) >= UPSERT_BATCH or number == points // per_file - 1:
-            started = time.perf_counter()
-            await index.upsert(waiting)
-            seconds += time.perf_counter() - started
-            waiting = []
-    return seconds
-
-
-def a_file(file_id: str, texts: Texts) -> tuple[File, list[Document], list[Chunk]]:
-    """A file with its documents and chunks."""
-    file = File(
-        file_id=file_id,
-        tenant=TENANT,
-        name=f"{file_id}.txt",
-        sha256=file_id,
-        size_bytes=1,
-        media_type="text/plain",
-        created_at=datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    documents: list[Document] = []
-    chunks: list[Chunk] = []
-    for position in range(DOCUMENTS_PER_FILE):
-        doc_id = document_id(file_id, position)
-        parts = [texts.text(WORDS_PER_CHUNK) for _ in range(CHUNKS_PER_DOCUMENT)]
-        start = 0
-        for number, part in enumerate(parts):
-            end = start + len(part)
-            chunks.append(Chunk(chunk_id(doc_id, number), doc_id, number, start, end, part))
-            start = end + 1
-        documents.append(Document(doc_id, file_id, position, "\n".join(parts), (), {}))
-    return file, documents, chunks
-
-
 def bare_request(text: str, vector: Vector, words: WordEncoder) -> qe.QueryRequest:
     """The same hybrid query without tenant, filter or payload."""
     weights = words.query(text) or qe.SparseVector([], [])
@@ -195,12 +136,14 @@ async def measure(folder: Path, *, points: int, queries: int) -> None:
     shard = open_shard(folder / "vectors", dimensions=DIMENSIONS)
     index = EdgeIndex(shard=shard, words=words, candidates=CANDIDATES, tenants=())
     state = await open_state_store(folder)
-    seconds = await fill(index, state, texts, points=points)
+    seconds = await fill(
+        index, state, texts, points=points, words_per_chunk=WORDS_PER_CHUNK, dimensions=DIMENSIONS
+    )
     print(
         f"upsert, flushed every {UPSERT_BATCH} or a little more: {points / seconds:,.0f} chunks/s"
     )
 
-    questions = {texts.text(10): texts.vector() for _ in range(queries)}
+    questions = {texts.text(10): texts.vector(DIMENSIONS) for _ in range(queries)}
     embedding = KnownVectors(questions)
     retrieval = Retrieval(embedding=embedding, index=index, state=state)
 

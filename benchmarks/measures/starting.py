@@ -1,0 +1,34 @@
+"""How long until the server is ready, and how much memory it then needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.rows import Row, Rule, Target
+from benchmarks.serving import RunningServer, running_server
+
+READY_S = 6.0
+RESIDENT_MB = 900.0
+
+
+async def empty_start(folder: Path, *, times: int) -> Row:
+    """From the start of the process until /health/ready says 200, over an empty folder."""
+    ready: list[float] = []
+    for number in range(times):
+        async with running_server(folder / f"empty-{number}") as server:
+            ready.append(server.ready_s)
+    return Row("ready, empty library", "s", ready, target=Target(Rule.AT_MOST, READY_S))
+
+
+def resident(server: RunningServer) -> Sequence[Row]:
+    """Once it has worked: the process alone, and with its parser processes."""
+    return (
+        Row("resident memory, server process", "MB", [server.resident_mb(children=False)]),
+        Row(
+            "resident memory with parser processes (LLM child not counted)",
+            "MB",
+            [server.resident_mb(children=True)],
+            target=Target(Rule.AT_MOST, RESIDENT_MB),
+        ),
+    )
