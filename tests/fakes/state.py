@@ -92,7 +92,7 @@ class FakeStateStore:
         if after is not None:
             doc_ids = [info.doc_id for info in infos]
             if after not in doc_ids:
-                raise _not_found(after)
+                raise _not_found()
             infos = infos[doc_ids.index(after) + 1 :]
         return infos[:limit]
 
@@ -101,7 +101,7 @@ class FakeStateStore:
             for document in entry.visible:
                 if document.doc_id == doc_id:
                     return document
-        raise _not_found(doc_id)
+        raise _not_found()
 
     async def chunks(self, tenant: str, chunk_ids: Sequence[str]) -> dict[str, ChunkHit]:
         wanted = set(chunk_ids)
@@ -139,7 +139,7 @@ class FakeStateStore:
             if item_id in doc_ids:
                 entry.deleting.add(item_id)
                 return Deletion(file_id=file_id, doc_id=item_id)
-        raise _not_found(item_id)
+        raise _not_found()
 
     async def forget(self, deletion: Deletion) -> None:
         entry = self._entries.get(deletion.file_id)
@@ -214,5 +214,5 @@ def _info(document: Document) -> DocumentInfo:
     )
 
 
-def _not_found(item_id: str) -> NotFound:
-    return NotFound(f"There is nothing with the id {item_id!r}")
+def _not_found() -> NotFound:
+    return NotFound("There is nothing with that id")

@@ -85,9 +85,9 @@ def _reason(cause: BaseException | None) -> str:
     return POSTGRES_REASONS.get(_sqlstate(cause), "it failed")
 
 
-def not_found(item_id: str) -> NotFound:
+def not_found() -> NotFound:
     """The same for what never was, is gone, is not ready, or belongs to another tenant."""
-    return NotFound(f"There is nothing with the id {item_id!r}")
+    return NotFound("There is nothing with that id")
 
 
 def can_be_an_id(text: str) -> bool:

@@ -86,24 +86,24 @@ class SqlStateStore:
 
     async def _place(self, tenant: str, doc_id: str) -> tuple[int, int]:
         if not can_be_an_id(doc_id):
-            raise not_found(doc_id)
+            raise not_found()
         async with self._database.reading() as connection:
             result = await connection.execute(
                 sql.PLACE_OF_DOCUMENT, {"tenant": tenant, "by_doc_id": doc_id}
             )
             row = result.first()
         if row is None:
-            raise not_found(doc_id)
+            raise not_found()
         return row.sequence, row.position
 
     async def document(self, tenant: str, doc_id: str) -> Document:
         if not can_be_an_id(doc_id):
-            raise not_found(doc_id)
+            raise not_found()
         async with self._database.reading() as connection:
             result = await connection.execute(sql.DOCUMENT, {"tenant": tenant, "by_doc_id": doc_id})
             row = result.first()
         if row is None:
-            raise not_found(doc_id)
+            raise not_found()
         return read_document(row)
 
     async def chunks(self, tenant: str, chunk_ids: Sequence[str]) -> dict[str, ChunkHit]:
@@ -137,7 +137,7 @@ class SqlStateStore:
 
     async def begin_delete(self, tenant: str, item_id: str) -> Deletion:
         if not can_be_an_id(item_id):
-            raise not_found(item_id)
+            raise not_found()
         return await self._database.write(
             partial(transactions.hide, tenant=tenant, item_id=item_id)
         )

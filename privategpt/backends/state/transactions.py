@@ -98,12 +98,12 @@ async def hide(connection: AsyncConnection, *, tenant: str, item_id: str) -> Del
         sql.LOCK_READY_FILE, {"by_file_id": file_id, "tenant": tenant}
     )
     if locked.first() is None:
-        raise not_found(item_id)
+        raise not_found()
     if item_id != file_id:
         rows = await connection.execute(sql.READY_DOCUMENTS_OF_FILE, {"by_file_id": file_id})
         ready = set(rows.scalars())
         if item_id not in ready:
-            raise not_found(item_id)
+            raise not_found()
         if len(ready) > 1:
             await connection.execute(sql.HIDE_DOCUMENT, {"by_doc_id": item_id})
             return Deletion(file_id=str(file_id), doc_id=item_id)
