@@ -4,7 +4,8 @@ For each sentence of the source: how near it is in meaning (cosine), how many of
 it has (rare ones count more), alone and with its neighbours, and how the figures and names of the
 claim fare there. The best by these is the anchor; a neighbour joins it where it brings words of
 the claim that the anchor lacks. The support of the claim is a logistic function of what the anchor,
-the run and the three best sentences of the source say, less what the gate found denied.
+its neighbours, the three best sentences and the whole source with its title say, less what the gate
+found denied.
 
 The weights are fitted by `python -m evals.support fit` on one half of the claims of WiCE and
 SciFact and kept in `grounding/weights.py`, with the thresholds and what they were measured to do.
@@ -37,6 +38,11 @@ from privategpt.grounding.weights import RANKING, SUPPORT, SUPPORT_BIAS
 _BEST_SENTENCES = 3
 _WORTH_ADDING = 0.12
 """Share of the claim's words that a neighbour must bring to join the cited run."""
+_SAME_WORDS = 0.6
+"""From this share of the claim's words on, what differs is denied outright; below it the two
+sentences may just speak of different things."""
+
+_FIGURES = (Ground.NUMBER, Ground.UNIT, Ground.YEAR, Ground.DATE)
 
 Matrix = npt.NDArray[np.float32]
 
@@ -145,6 +151,8 @@ class Evidence:
         self._ranking = ranking
         self._passage = passage
         self._rarity = rarity
+        title = read_terms(passage.source.title)
+        self._everything = reduce(Terms.__or__, passage.terms, title)
         self._matrix: Matrix = np.asarray(vectors, dtype=np.float32)
 
     def support(self, claim: Claim) -> Support:
@@ -190,11 +198,12 @@ class Evidence:
             "recall around": np.array(
                 [self._rarity.recall(claim.terms, self._terms(places)) for places in around]
             ),
-            "pairs": np.array([pair_recall(claim.terms, one) for one in terms]),
             "numbers": np.array([_share(one.numbers_found, one.numbers) for one in compared]),
             "names": np.array([_share(one.names_found, one.names) for one in compared]),
             "length": np.array([math.log1p(len(one.words)) for one in terms]),
-            "direction": np.array([float(one.denies(Ground.DIRECTION)) for one in compared]),
+            "direction reversed": _denied(compared, Ground.DIRECTION),
+            "asks": np.array([float(one.asks) for one in self._passage.statements]),
+            "reports": np.array([float(one.reports) for one in self._passage.statements]),
         }
 
     def _claim_features(
@@ -207,18 +216,25 @@ class Evidence:
     ) -> dict[str, float]:
         """What tells whether the claim as a whole is supported."""
         anchor = best[0]
+        statement = self._passage.statements[anchor]
         whole = compare(claim.statement, self._statement(best))
-        at_anchor = compare(claim.statement, self._passage.statements[anchor])
+        at_anchor = compare(claim.statement, statement)
         best_terms = self._terms(best)
+        same_words = float(features["recall"][anchor]) >= _SAME_WORDS
+        denied = in_run.denies(*_FIGURES) or at_anchor.denies(Ground.NEGATION, Ground.DIRECTION)
         return {
             "cosine": float(features["cosine"][anchor]),
             "recall": float(features["recall"][anchor]),
             "recall of three": self._rarity.recall(claim.terms, best_terms),
             "recall around": float(features["recall around"][anchor]),
+            "recall of passage": self._rarity.recall(claim.terms, self._everything),
             "pairs": pair_recall(claim.terms, best_terms),
             "numbers": _share(whole.numbers_found, whole.numbers),
             "names": _share(whole.names_found, whole.names),
-            **_denials(at_anchor, in_run),
+            "asks": float(statement.asks),
+            "reports": float(statement.reports),
+            "figures denied": float(in_run.denies(*_FIGURES)),
+            "denied in the same words": float(same_words and denied),
         }
 
     def _run(self, claim: Claim, anchor: int) -> tuple[int, int]:
@@ -252,10 +268,5 @@ def _share(found: int, all_: int) -> float:
     return found / all_ if all_ else 1.0
 
 
-def _denials(at_anchor: Comparison, in_run: Comparison) -> dict[str, float]:
-    figures = (Ground.NUMBER, Ground.UNIT, Ground.YEAR, Ground.DATE)
-    return {
-        "figures denied": float(in_run.denies(*figures)),
-        "negation differs": float(at_anchor.denies(Ground.NEGATION)),
-        "direction reversed": float(at_anchor.denies(Ground.DIRECTION)),
-    }
+def _denied(compared: Sequence[Comparison], ground: Ground) -> npt.NDArray[np.float64]:
+    return np.array([float(one.denies(ground)) for one in compared])

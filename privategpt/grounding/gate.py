@@ -66,6 +66,20 @@ _DIRECTIONS = (
     (("open",), ("clos",)),
 )  # fmt: skip
 
+_ASKS = re.compile(
+    r"\b(?:whether|objectives?|aim(?:s|ed)?|purpose|hypothesi[sz]ed?|unclear|unknown|remains?|poorly"
+    r"|little is known|design|methods?|setting|participants"
+    r"|to (?:determine|investigate|assess|examine|evaluate|compare|test|explore|identify|study)"
+    r"|we (?:investigated|examined|assessed|evaluated|studied|sought|tested|compared))\b",
+    re.IGNORECASE,
+)
+_REPORTS = re.compile(
+    r"\b(?:show(?:s|ed|n)?|demonstrat\w+|find(?:s|ings?)?|found|conclu\w+|suggest\w*|indicat\w+"
+    r"|results?|reveal\w*|thus|therefore|here we|provide|significant\w*|associated|observed"
+    r"|identified|report)\b",
+    re.IGNORECASE,
+)
+
 
 class Ground(StrEnum):
     """What a contradiction is about."""
@@ -91,7 +105,8 @@ class Statement:
     """What a sentence or passage states, as far as rules can read it.
 
     `names` are casefolded; `vocabulary` has all its words, casefolded; `directions` holds
-    (axis, side) pairs.
+    (axis, side) pairs. A sentence that `asks` says what is to be found out, one that `reports`
+    what was.
     """
 
     figures: Figures
@@ -100,6 +115,8 @@ class Statement:
     initials: frozenset[str]
     negated: bool
     directions: frozenset[tuple[int, int]]
+    asks: bool = False
+    reports: bool = False
 
     def __add__(self, other: Statement) -> Statement:
         return Statement(
@@ -109,6 +126,8 @@ class Statement:
             initials=self.initials | other.initials,
             negated=self.negated or other.negated,
             directions=self.directions | other.directions,
+            asks=self.asks and other.asks,
+            reports=self.reports or other.reports,
         )
 
 
@@ -140,6 +159,8 @@ def read_statement(text: str) -> Statement:
         initials=_initials(tokens),
         negated=_is_negated(text, folded),
         directions=frozenset(_directions(folded)),
+        asks=_ASKS.search(text) is not None,
+        reports=_REPORTS.search(text) is not None,
     )
 
 
@@ -194,10 +215,16 @@ def _denied_quantities(
 ) -> Iterable[Contradiction]:
     for quantity in missing:
         shown = f"{max(quantity.values):g} {quantity.unit}".strip()
-        if quantity.unit and any(other.unit == quantity.unit for other in given):
+        if any(_is_of_one_kind(quantity, other) for other in given):
             yield Contradiction(Ground.NUMBER, f"the passage has other numbers than {shown}")
         elif any(quantity.values & other.values for other in given):
             yield Contradiction(Ground.UNIT, f"the passage has another unit than {shown}")
+
+
+def _is_of_one_kind(wanted: Quantity, given: Quantity) -> bool:
+    if wanted.unit or given.unit:
+        return wanted.unit == given.unit
+    return bool(wanted.counted) and wanted.counted == given.counted
 
 
 def _denied_years(missing: Iterable[int], given: frozenset[int]) -> Iterable[Contradiction]:
@@ -295,9 +322,16 @@ def _is_negated(text: str, folded: list[str]) -> bool:
     )
 
 
+_STEMS = {
+    stem: (axis, side)
+    for axis, sides in enumerate(_DIRECTIONS)
+    for side, stems in enumerate(sides)
+    for stem in stems
+}
+_STEM = re.compile("|".join(map(re.escape, sorted(_STEMS, key=len, reverse=True))))
+
+
 def _directions(folded: list[str]) -> Iterable[tuple[int, int]]:
     for token in folded:
-        for axis, sides in enumerate(_DIRECTIONS):
-            for side, stems in enumerate(sides):
-                if token.startswith(stems):
-                    yield axis, side
+        if found := _STEM.match(token):
+            yield _STEMS[found[0]]

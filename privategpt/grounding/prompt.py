@@ -54,9 +54,9 @@ _TOKENS = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_HALF_TOKENS = re.compile(r"<[|｜]|[|｜]>|<<(?=/?SYS)", re.IGNORECASE)
+_HALF_TOKENS = re.compile(r"(?<=<)(?=[|｜])|(?<=[|｜])(?=>)|(?<=<)(?=</?SYS)", re.IGNORECASE)
 _ROLE_LINES = re.compile(
-    r"^[ \t>]*\#{2,4}[ \t]*"
+    r"\#{2,4}[ \t]*"
     r"(?P<role>instructions?|system|user|assistant|human|input|response)(?P<colon>[ \t]*:?)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -70,7 +70,7 @@ _DELIMITERS = re.compile(r"<(?P<name>/?[ \t]*sources?)\b", re.IGNORECASE)
 def neutralise(text: str) -> str:
     """`text` as data: it reads the same but contains no marker, delimiter or control token."""
     text = _TOKENS.sub(_defused, text)
-    text = _HALF_TOKENS.sub(lambda found: " ".join(found[0]), text)
+    text = _HALF_TOKENS.sub(" ", text)
     text = _DELIMITERS.sub(r"‹\g<name>", text)
     text = _ROLE_LINES.sub(r"\g<role>\g<colon>", text)
     text = _SPOKEN_ROLES.sub(r"\g<role>\g<colon> -", text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privategpt.grounding.lexicon import words
 
@@ -121,12 +121,14 @@ class Quantity:
     """A number with its unit ("" where none is known).
 
     `values` has every reading of it: "1.000" is one thousand to some and one to others.
-    `demanded` is false for words such as "one", which a passage need not repeat.
+    `demanded` is false for words such as "one", which a passage need not repeat. `counted` is the
+    word behind a number without a unit ("book" in "12 books").
     """
 
     values: frozenset[float]
     unit: str = ""
     demanded: bool = True
+    counted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +163,15 @@ def read_figures(text: str) -> Figures:
         if unit and quantities and _RANGE.fullmatch(rest[before_end : found.start()]):
             quantities[-1] = _with_unit(quantities[-1], unit)
         values = frozenset(value * scale for value in _readings(number))
-        quantities.append(Quantity(values, unit))
+        counted = "" if unit else _counted(found["after"] if scale == 1 else found["second"])
+        quantities.append(Quantity(values, unit, counted=counted))
         before_end = found.end("number")
     quantities += _number_words(rest)
     return Figures(tuple(quantities), frozenset(years), frozenset(dates))
 
 
 def _with_unit(quantity: Quantity, unit: str) -> Quantity:
-    return quantity if quantity.unit else Quantity(quantity.values, unit, quantity.demanded)
+    return quantity if quantity.unit else replace(quantity, unit=unit)
 
 
 def _read_dates(text: str) -> tuple[set[int], set[tuple[int, int]], str]:
@@ -238,6 +241,11 @@ def _unit_and_scale(after: str | None, second: str | None) -> tuple[str, float]:
     return _UNITS.get(first, ""), 1
 
 
+def _counted(word: str | None) -> str:
+    folded = (word or "").casefold()
+    return folded.removesuffix("s") if len(folded) > 3 else ""
+
+
 def _number_words(text: str) -> list[Quantity]:
     found: list[Quantity] = []
     for match in _NUMBER_WORD.finditer(text):
@@ -253,6 +261,11 @@ def _number_words(text: str) -> list[Quantity]:
         else:
             unit, scale = _unit_and_scale(match["after"], match["second"])
         found.append(
-            Quantity(frozenset({value * scale}), unit, word not in _VAGUE_WORDS or scale > 1)
+            Quantity(
+                frozenset({value * scale}),
+                unit,
+                demanded=word not in _VAGUE_WORDS or scale > 1,
+                counted="" if unit or scale > 1 else _counted(match["after"]),
+            )
         )
     return found

@@ -16,6 +16,7 @@ DENIED = [
     ("It rose by 5 %.", "It rose by 50 %.", Ground.NUMBER),
     ("It weighs 1,000 kg.", "It weighs 1,500 kg.", Ground.NUMBER),
     ("It is 24 °C.", "It is 24 °F.", Ground.UNIT),
+    ("Up to 40 books may be borrowed.", "Up to 12 books may be borrowed.", Ground.NUMBER),
     ("It takes twenty days.", "It takes 30 days.", Ground.NUMBER),
     ("It was founded in 1999.", "It was founded in 2001.", Ground.YEAR),
     ("It opens on 3 May.", "It opens on 4 May.", Ground.DATE),

@@ -1,0 +1,1 @@
+"""How well a claim is attributed to the sentence that supports it, on WiCE and SciFact."""

@@ -1,0 +1,93 @@
+"""The labelled sets, read from the evaluation folder (`PRIVATEGPT_EVAL`)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DEFAULT_FOLDER = "../shared/eval"
+
+
+def evaluation_folder() -> Path:
+    """Where the sets are: `PRIVATEGPT_EVAL`, or the folder beside the checkout."""
+    return Path(os.environ.get("PRIVATEGPT_EVAL", DEFAULT_FOLDER))
+
+
+@dataclass(frozen=True, slots=True)
+class WiceClaim:
+    """A claim of Wikipedia with the article it cites, sentence by sentence.
+
+    `gold` has one set of sentence indices per annotator; `label` is supported,
+    partially_supported or not_supported.
+    """
+
+    claim: str
+    label: str
+    sentences: tuple[str, ...]
+    gold: tuple[frozenset[int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScifactClaim:
+    """A scientific claim. `gold` maps the abstracts that bear on it to their rationales.
+
+    `label` is SUPPORT, CONTRADICT or NOT_ENOUGH_INFO.
+    """
+
+    claim_id: str
+    claim: str
+    label: str
+    gold: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Abstract:
+    """A document of SciFact."""
+
+    doc_id: str
+    title: str
+    text: str
+
+
+def wice(folder: Path) -> list[WiceClaim]:
+    """The development claims."""
+    return [
+        WiceClaim(
+            claim=row["claim"],
+            label=row["label"],
+            sentences=tuple(row["evidence"]),
+            gold=tuple(frozenset(group) for group in row["supporting_sentences"]),
+        )
+        for row in _rows(folder / "wice" / "dev.jsonl")
+    ]
+
+
+def scifact_claims(folder: Path) -> list[ScifactClaim]:
+    """The training claims with their evidence."""
+    return [
+        ScifactClaim(
+            claim_id=row["claim_id"],
+            claim=row["claim"],
+            label=row["label"],
+            gold={item["doc_id"]: tuple(item["sentences"]) for item in row["evidence"]},
+        )
+        for row in _rows(folder / "scifact" / "evidence.jsonl")
+    ]
+
+
+def scifact_abstracts(folder: Path) -> list[Abstract]:
+    """The corpus."""
+    return [
+        Abstract(doc_id=row["_id"], title=row["title"], text=row["text"])
+        for row in _rows(folder / "scifact" / "corpus.jsonl")
+    ]
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
