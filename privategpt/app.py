@@ -22,6 +22,7 @@ from privategpt.api.routes import (
     embeddings,
     health,
     ingestion,
+    messages,
     models,
     usage,
 )
@@ -65,6 +66,7 @@ def create_app(
     for family in (
         chat,
         completions,
+        messages,
         chunks,
         ingestion,
         documents,

@@ -14,9 +14,10 @@ from privategpt.api.profiles import ModelCatalog
 from privategpt.domain.access import ApiKey
 from privategpt.domain.answers import AnswerEvent
 from privategpt.domain.documents import Document, DocumentFilter, DocumentInfo
-from privategpt.domain.ports import Embeddings, StoredFile
+from privategpt.domain.ports import Embeddings, StoredFile, Upload
 from privategpt.domain.websearch import AllowanceUsage
 from privategpt.services.answering import AnswerRequest
+from privategpt.services.attachments import ReadFile
 from privategpt.services.ingestion import IngestRequest
 from privategpt.services.retrieval import Retrieved
 
@@ -52,6 +53,22 @@ class Answers(Protocol):
 
     def answer(self, request: AnswerRequest) -> AsyncGenerator[AnswerEvent]:
         """See `services.answering.Answering.answer`."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """The use case behind /v1/messages/count_tokens."""
+
+    async def count_tokens(self, request: AnswerRequest) -> int:
+        """See `services.answering.Answering.count_tokens`."""
+        ...
+
+
+class Attachments(Protocol):
+    """The use case behind the files that come with a question."""
+
+    async def read(self, upload: Upload) -> ReadFile:
+        """See `services.attachments.AttachmentReader.read`."""
         ...
 
 
@@ -131,6 +148,8 @@ class Services:
     """
 
     answering: Answers
+    token_counter: TokenCounter
+    attachments: Attachments
     ingestion: Library
     retrieval: Search
     embeddings: Embedder

@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from privategpt.api.anthropic_errors import anthropic_error, is_messages
 from privategpt.api.jsontext import JsonResponse
 from privategpt.api.request_ids import request_id_headers
 from privategpt.domain import errors
@@ -134,6 +135,11 @@ def stream_error(error: BaseException | None) -> dict[str, Any]:
     return {"error": body["error"]}
 
 
+def status_of(error: BaseException) -> int:
+    """The status of an error; after a stream has begun it is only told in its type."""
+    return (kind_of(error) if isinstance(error, errors.PrivateGptError) else INTERNAL).status
+
+
 _INTERNAL = "The server failed to answer; the request id names this failure in its log"
 
 
@@ -153,7 +159,7 @@ async def respond(request: Request, error: Exception) -> Response:
     if kind.status >= 500:
         _log.warning("%s %s: %s", request.method, request.url.path, known.message)
     body = envelope(known.message, kind, param=known.param)
-    return JsonResponse(body, status_code=kind.status, headers=_headers(known, kind))
+    return _reply(request, body, status=kind.status, headers=_headers(known, kind))
 
 
 def _headers(error: errors.PrivateGptError, kind: ErrorKind) -> dict[str, str]:
@@ -169,7 +175,7 @@ def _headers(error: errors.PrivateGptError, kind: ErrorKind) -> dict[str, str]:
     return headers
 
 
-async def _http(_: Request, error: Exception) -> Response:
+async def _http(request: Request, error: Exception) -> Response:
     http = cast(HTTPException, error)
     code = HTTP_CODES.get(http.status_code, "invalid_request")
     kind = ErrorKind(http.status_code, INVALID_REQUEST, code)
@@ -177,7 +183,7 @@ async def _http(_: Request, error: Exception) -> Response:
         404: "There is no such route; GET /openapi.json lists them",
         405: "This route does not take this method; the Allow header names those it takes",
     }.get(http.status_code, http.detail)
-    return JsonResponse(envelope(message, kind), status_code=kind.status, headers=http.headers)
+    return _reply(request, envelope(message, kind), status=kind.status, headers=http.headers)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -191,7 +197,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     )
     message = f"{param}: {first['msg']}" if param else str(first["msg"])
     body = envelope(message, kind, param=param, detail=detail)
-    return JsonResponse(body, status_code=kind.status)
+    return _reply(request, body, status=kind.status)
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:
@@ -203,9 +209,22 @@ async def _unknown(request: Request, _: Exception) -> Response:
     """The last resort. The server logs the exception itself, with its traceback."""
     body = envelope(_INTERNAL, INTERNAL)
     # This handler runs outside the middleware that stamps every other reply.
-    return JsonResponse(
-        body, status_code=INTERNAL.status, headers=request_id_headers(request.scope)
-    )
+    headers = request_id_headers(request.scope)
+    return _reply(request, body, status=INTERNAL.status, headers=headers)
+
+
+def _reply(
+    request: Request,
+    body: dict[str, Any],
+    *,
+    status: int,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The body, in the dialect of the path."""
+    if is_messages(request.url.path):
+        request_id = request_id_headers(request.scope).get("request-id")
+        body = anthropic_error(body, status=status, request_id=request_id)
+    return JsonResponse(body, status_code=status, headers=headers)
 
 
 def _details(problems: Iterable[Any]) -> list[dict[str, Any]]:

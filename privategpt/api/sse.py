@@ -1,8 +1,8 @@
 """Replies as server-sent events, in the form that every published client can read.
 
-Only `data:` lines: a comment, an `id:` or an `event:` breaks one client or another, so silence
-is filled with chunks of no content. An error before the first event keeps its own status; after
-it, the error is an event, then the end marker.
+Only `data:` lines where OpenAI's clients read: a comment, an `id:` or an `event:` breaks one client
+or another, so silence is filled with chunks of no content. An error before the first event keeps
+its own status; after it, the error is an event, then the end marker.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import anyio
@@ -36,6 +37,23 @@ HEADERS = {
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class StreamForm:
+    """How a dialect writes its chunks, an error among them, and the end."""
+
+    line: Callable[[Chunk], bytes]
+    error: Callable[[BaseException], Chunk]
+    end: bytes
+
+
+def data_line(chunk: Chunk) -> bytes:
+    """A chunk as an event without a name."""
+    return b"data: " + dump_line(chunk).encode("utf-8", errors="replace") + b"\n\n"
+
+
+OPENAI = StreamForm(line=data_line, error=stream_error, end=DONE)
+
+
 class AnswerStream(EventSourceResponse):
     """Streams `events` through `encode`, from the first event on.
 
@@ -50,7 +68,9 @@ class AnswerStream(EventSourceResponse):
         encode: Callable[[AnswerEvent], Iterable[Chunk]],
         heartbeat: Callable[[], Chunk],
         options: ApiOptions,
+        form: StreamForm = OPENAI,
     ) -> None:
+        self._form = form
         self._relay = Relay(events)
         self._encode = encode
         self._heartbeat = heartbeat
@@ -95,23 +115,20 @@ class AnswerStream(EventSourceResponse):
         error = self._relay.error()
         if error is not None:
             _log.error("an answer broke off in its stream: %s", error, exc_info=_unforeseen(error))
-            yield _line(stream_error(error))
-        yield DONE
+            yield self._form.line(self._form.error(error))
+        yield self._form.end
 
     def _encoded(self, events: list[AnswerEvent] | None) -> bytes:
         """The lines of what came; of silence, a chunk of no content."""
         if events is None:
-            return _line(self._heartbeat())
-        return b"".join(_line(chunk) for event in events for chunk in self._encode(event))
+            return self._form.line(self._heartbeat())
+        line = self._form.line
+        return b"".join(line(chunk) for event in events for chunk in self._encode(event))
 
 
 async def _nothing() -> AsyncGenerator[bytes]:
     return
     yield b""
-
-
-def _line(chunk: Chunk) -> bytes:
-    return b"data: " + dump_line(chunk).encode("utf-8", errors="replace") + b"\n\n"
 
 
 def _unforeseen(error: BaseException) -> BaseException | None:

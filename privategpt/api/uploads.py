@@ -70,10 +70,17 @@ async def received_form(
 @asynccontextmanager
 async def stored_text(text: str, *, folder: Path | None) -> AsyncGenerator[Path]:
     """A text as a file in UTF-8, there as long as the context is. Raises `Unavailable`."""
+    async with stored_bytes(text.encode("utf-8"), folder=folder) as path:
+        yield path
+
+
+@asynccontextmanager
+async def stored_bytes(data: bytes, *, folder: Path | None) -> AsyncGenerator[Path]:
+    """Bytes as a file, there as long as the context is. Raises `Unavailable`."""
     async with AsyncExitStack() as stack:
         try:
-            path = await stack.enter_async_context(_temporary_folder(folder)) / "text"
-            await asyncio.to_thread(path.write_bytes, text.encode("utf-8"))
+            path = await stack.enter_async_context(_temporary_folder(folder)) / "content"
+            await asyncio.to_thread(path.write_bytes, data)
         except OSError as error:
             raise Unavailable(_NOT_STORED) from error
         yield path

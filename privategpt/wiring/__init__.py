@@ -28,11 +28,12 @@ from privategpt.backends.state.store import SqlStateStore
 from privategpt.backends.state.usage import SqlUsage
 from privategpt.backends.vectors.shard import optimize_folder
 from privategpt.domain.errors import InvalidSettings
-from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, VectorIndex
+from privategpt.domain.ports import EmbeddingModel, LanguageModel, Parser, StateStore, VectorIndex
 from privategpt.domain.websearch import Quota
 from privategpt.services.access import Keys
 from privategpt.services.allowance import Allowance
 from privategpt.services.answering import Answering
+from privategpt.services.attachments import AttachmentReader
 from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.ingestion import Ingestion
 from privategpt.services.limits import BoundedAnswers, RequestRate, Storage, TenantLimits
@@ -71,6 +72,7 @@ class OpenLibrary:
     index: VectorIndex
     embedding: EmbeddingModel
     ingestion: Ingestion
+    parser: Parser
     quota: Quota
     tenant: str = TENANT
 
@@ -120,19 +122,19 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
         retrieval = Retrieval(embedding=library.embedding, index=library.index, state=library.state)
         web = _web_search(settings.web_search, library.quota, limits)
         stack.push_async_callback(web.close)
+        answering = Answering(
+            llm=llm,
+            embedding=library.embedding,
+            retrieval=retrieval,
+            web=web,
+            state=library.state,
+            context_chunks=settings.retrieval.context_chunks,
+            remove_foreign_links=settings.answers.remove_foreign_links,
+        )
         services = Services(
-            answering=BoundedAnswers(
-                Answering(
-                    llm=llm,
-                    embedding=library.embedding,
-                    retrieval=retrieval,
-                    web=web,
-                    state=library.state,
-                    context_chunks=settings.retrieval.context_chunks,
-                    remove_foreign_links=settings.answers.remove_foreign_links,
-                ),
-                limits=limits,
-            ),
+            answering=BoundedAnswers(answering, limits=limits),
+            token_counter=answering,
+            attachments=AttachmentReader(parser=library.parser),
             ingestion=library.ingestion,
             retrieval=retrieval,
             embeddings=EmbeddingService(model=library.embedding),
@@ -214,6 +216,7 @@ async def _library(
         index=index,
         embedding=embedding,
         ingestion=ingestion,
+        parser=parser,
         quota=SqlQuota(database=database),
     )
 
@@ -275,6 +278,7 @@ def _options(settings: Settings, *, uploads: Path) -> ApiOptions:
     return ApiOptions(
         max_body_bytes=server.max_body_bytes,
         max_upload_bytes=server.max_upload_bytes,
+        read_grace_s=server.body_grace_s,
         heartbeat_s=server.heartbeat_s,
         shutdown_grace_s=server.shutdown_grace_s,
         dialect=server.dialect,

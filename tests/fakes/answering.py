@@ -56,3 +56,8 @@ class FakeAnswers:
                     yield step
         finally:
             self.closed.set()
+
+    async def count_tokens(self, request: AnswerRequest) -> int:
+        """The characters of its messages."""
+        self.requests.append(request)
+        return sum(len(message.text) for message in request.messages)

@@ -24,9 +24,11 @@ from privategpt.domain.documents import (
 from privategpt.domain.errors import NotFound
 from privategpt.domain.ports import Embeddings, StoredFile
 from privategpt.domain.websearch import AllowanceUsage
+from privategpt.services.attachments import AttachmentReader
 from privategpt.services.ingestion import IngestRequest
 from privategpt.services.retrieval import Retrieved
 from tests.fakes.answering import FakeAnswers
+from tests.fakes.parser import FakeParser
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 DIMENSIONS = 4
@@ -227,6 +229,7 @@ class Edge:
     """The use cases of one app under test."""
 
     answers: FakeAnswers = field(default_factory=FakeAnswers)
+    parser: FakeParser = field(default_factory=FakeParser)
     library: FakeLibrary = field(default_factory=FakeLibrary)
     search: FakeSearch = field(default_factory=FakeSearch)
     embedder: FakeEmbedder = field(default_factory=FakeEmbedder)
@@ -242,6 +245,8 @@ class Edge:
         """The real app over these fakes."""
         services = Services(
             answering=self.answers,
+            token_counter=self.answers,
+            attachments=AttachmentReader(parser=self.parser),
             ingestion=self.library,
             retrieval=self.search,
             embeddings=self.embedder,

@@ -89,6 +89,10 @@ class Views:
             for citation in first.values()
         ]
 
+    def place_url(self, citation: Citation) -> str:
+        """Where the cited place can be read."""
+        return self._url(citation.source, start=citation.start, end=citation.end)
+
     def _citation(self, citation: Citation) -> Json:
         source = citation.source
         metadata: Metadata = source.document.metadata if source.document else {}
@@ -100,7 +104,7 @@ class Views:
             "document_author": _text(metadata.get("author")),
             "document_year": _text(metadata.get("year", source.year)),
             "document_reference": _text(metadata.get("page_label")) or citation.reference,
-            "source_url": self._url(source, start=citation.start, end=citation.end),
+            "source_url": self.place_url(citation),
         }
 
     def _source_url(self, source: Source) -> str:

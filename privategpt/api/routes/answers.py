@@ -14,7 +14,7 @@ from privategpt.api.disconnect import while_connected
 from privategpt.api.encode.openai_chat import SEED_MODEL, ReplyHead
 from privategpt.api.encode.views import Json, Views
 from privategpt.api.jsontext import JsonResponse
-from privategpt.api.sse import AnswerStream
+from privategpt.api.sse import OPENAI, AnswerStream, StreamForm
 from privategpt.api.wire.answering import Answerable
 from privategpt.api.wire.generation import GenerationBody
 from privategpt.domain.answers import (
@@ -57,6 +57,7 @@ async def send(
     stream: bool,
     encoder: Encoder,
     fold: Fold,
+    form: StreamForm = OPENAI,
 ) -> Response:
     """The answer, in the way that was asked for. The client's leaving stops the engine."""
     if stream:
@@ -65,6 +66,7 @@ async def send(
             encode=encoder.encode,
             heartbeat=encoder.heartbeat,
             options=options_of(request),
+            form=form,
         )
     reply = await while_connected(request.receive, _folded(events, encoder, fold))
     return JsonResponse(reply)
