@@ -1,0 +1,89 @@
+"""The `privategpt` command, run as an operator runs it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "privategpt", *arguments],
+        env={**os.environ, "COLUMNS": "200", **environ},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+
+def test_a_folder_is_ingested_checked_reindexed_and_optimized(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "handbook.md").write_text((EXAMPLES / "handbook.md").read_text())
+    (docs / "empty.txt").write_text("")
+    data = ("--data-dir", str(tmp_path / "data"))
+
+    first = run("ingest", str(docs), *data)
+    assert first.returncode == 1
+    assert "not ingested: empty.txt" in first.stdout
+    assert "1 ingested, 0 already there, 1 failed" in first.stdout
+    assert "Traceback" not in first.stderr
+
+    (docs / "empty.txt").unlink()
+    again = run("ingest", str(docs), *data)
+    assert (again.returncode, again.stdout) == (0, "0 ingested, 1 already there, 0 failed\n")
+
+    check = run("check", *data)
+    assert (check.returncode, check.stdout) == (0, "sound\n")
+
+    reindexed = run("reindex", *data)
+    assert reindexed.returncode == 0, reindexed.stderr
+    assert "chunks indexed" in reindexed.stdout
+
+    optimized = run("optimize", *data)
+    assert optimized.returncode == 0, optimized.stderr
+    assert run("check", *data).stdout == "sound\n"
+
+
+def test_models_says_what_is_configured_and_what_is_on_disk() -> None:
+    done = run("models", "--verify", PRIVATEGPT_LLM__MODE="openai", PRIVATEGPT_LLM__MODEL="big")
+    assert done.returncode == 0, done.stderr
+    for word in ("openai, big", "SmolLM2-135M-Instruct.Q4_1.gguf (verified)", "MiniLM"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"PRIVATEGPT_SERVER__PROT": "1"}, "did you mean 'server.port'"),
+        ({"PRIVATEGPT_VECTORS__MODE": "server"}, "'vectors.url' is needed"),
+        ({"PRIVATEGPT_LLM__MODEL_PATH": "nowhere.gguf"}, "nowhere.gguf"),
+        ({"PRIVATEGPT_PROFILES": "nowhere"}, "settings-nowhere.yaml"),
+    ],
+)
+def test_what_cannot_start_says_why_in_a_line(
+    tmp_path: Path, environ: dict[str, str], message: str
+) -> None:
+    done = run("serve", "--port", "0", "--data-dir", str(tmp_path / "data"), **environ)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = run("serve", "--port", port, "--data-dir", str(tmp_path / "data"))
+    assert done.returncode == 1
+    assert f"Cannot listen on 127.0.0.1 port {port}" in done.stderr

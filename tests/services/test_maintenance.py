@@ -1,0 +1,112 @@
+"""What an operator does to a library that is not being served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privategpt.domain.errors import CorruptFile, EmbeddingModelChanged
+from privategpt.services.batch import BatchResult, files_below, ingest_files
+from privategpt.services.maintenance import (
+    Violation,
+    refuse_changed_embedding,
+    reindex,
+    violations,
+)
+from tests.fakes.embedding import FakeEmbeddingModel
+from tests.fakes.wired import WiredLibrary
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> WiredLibrary:
+    return WiredLibrary(folder=tmp_path)
+
+
+async def test_a_library_without_faults_is_sound(library: WiredLibrary) -> None:
+    await library.add("a.txt", "One.\fTwo.")
+    assert await violations(state=library.state, index=library.index) == []
+
+
+async def test_a_lost_vector_and_a_stray_one_are_both_found(library: WiredLibrary) -> None:
+    first = await library.add("a.txt", "One.")
+    second = await library.add("b.txt", "Two.")
+    strays = dict(library.index.chunks)
+    await library.ingestion.delete("ann", second.file.file_id)
+    library.index.chunks = {k: c for k, c in strays.items() if c.file_id == second.file.file_id}
+    assert await violations(state=library.state, index=library.index) == [
+        Violation("I1", first.documents[0].doc_id, "0 of 1 chunks are indexed"),
+        Violation("I2", second.documents[0].doc_id, "1 vectors belong to no ready document"),
+    ]
+
+
+async def test_the_first_start_notes_the_model_and_a_later_one_holds_to_it(
+    library: WiredLibrary,
+) -> None:
+    await refuse_changed_embedding(state=library.state, embedding=library.embedding)
+    await refuse_changed_embedding(state=library.state, embedding=library.embedding)
+    other = FakeEmbeddingModel(dimensions=16)
+    with pytest.raises(EmbeddingModelChanged, match=r"words 64.*words 16.*reindex"):
+        await refuse_changed_embedding(state=library.state, embedding=other)
+
+
+async def test_reindexing_rebuilds_every_vector_with_the_new_model(library: WiredLibrary) -> None:
+    await refuse_changed_embedding(state=library.state, embedding=library.embedding)
+    await library.add("a.txt", "One.\fTwo.")
+    await library.add("b.txt", "Three.")
+    other = FakeEmbeddingModel(dimensions=16)
+    steps: list[int] = []
+    total = await reindex(
+        state=library.state, index=library.index, embedding=other, progress=steps.append
+    )
+    assert (total, sum(steps)) == (3, 3)
+    assert {len(chunk.vector) for chunk in library.index.chunks.values()} == {16}
+    await refuse_changed_embedding(state=library.state, embedding=other)
+    assert await violations(state=library.state, index=library.index) == []
+
+
+async def test_an_interrupted_reindex_is_seen_at_the_next_start(library: WiredLibrary) -> None:
+    await refuse_changed_embedding(state=library.state, embedding=library.embedding)
+    await library.add("a.txt", "One.")
+
+    def stop(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await reindex(
+            state=library.state, index=library.index, embedding=library.embedding, progress=stop
+        )
+    with pytest.raises(EmbeddingModelChanged, match="interrupted"):
+        await refuse_changed_embedding(state=library.state, embedding=library.embedding)
+
+
+def test_folders_are_walked_in_order_and_hidden_files_left_out(tmp_path: Path) -> None:
+    for name in ("b.txt", "sub/a.txt", "sub/.hidden/c.txt", ".d.txt"):
+        path = tmp_path / "docs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    single = tmp_path / "single.txt"
+    single.write_text("x")
+    found = files_below([tmp_path / "docs", single])
+    assert [file.name for file in found] == ["b.txt", "sub/a.txt", "single.txt"]
+
+
+async def test_a_batch_reports_what_fails_and_goes_on(
+    library: WiredLibrary, tmp_path: Path
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (folder / name).write_text(f"Text of {name}.")
+    library.parser.refusals["b.txt"] = CorruptFile("broken")
+    done: list[str] = []
+    ingestion = library.ingestion
+    result = await ingest_files(
+        files_below([folder]), ingestion=ingestion, tenant="ann", progress=done.append
+    )
+    assert result == BatchResult(ingested=2, already_there=0, failures=(("b.txt", "broken"),))
+    assert sorted(done) == ["a.txt", "b.txt", "c.txt"]
+    again = await ingest_files(
+        files_below([folder]), ingestion=ingestion, tenant="ann", progress=done.append
+    )
+    assert (again.ingested, again.already_there) == (0, 2)
