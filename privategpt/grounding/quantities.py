@@ -112,6 +112,12 @@ _DAY_MONTH = re.compile(
 _MONTH_DAY = re.compile(
     rf"\b({_MONTH})\.?[ ](\d{{1,2}})(?:st|nd|rd|th)?(?![\d.,]\d|\d)", re.IGNORECASE
 )
+_CLOCK = re.compile(
+    r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
+    r"(?:[:.](?P<minute>[0-5]\d)(?![\d:])(?:[ ]?(?P<half>[ap])\.?m\b)?"
+    r"|[ ]?(?P<only_half>[ap])\.?m\b)",
+    re.IGNORECASE,
+)
 _CJK_DATE = re.compile(r"(\d{1,2})月(\d{1,2})日")
 _CJK_YEAR = re.compile(r"(\d{4})年")
 
@@ -150,7 +156,7 @@ class Figures:
 def read_figures(text: str) -> Figures:
     """All numbers, years and dates of `text`."""
     years, dates, rest = _read_dates(text)
-    quantities: list[Quantity] = []
+    quantities, rest = _read_clock(rest)
     before_end = 0
     for found in _NUMBER.finditer(rest):
         number = found["number"]
@@ -209,6 +215,30 @@ def _read_dates(text: str) -> tuple[set[int], set[tuple[int, int]], str]:
     ):
         text = pattern.sub(read, text)
     return years, dates, text
+
+
+def _read_clock(text: str) -> tuple[list[Quantity], str]:
+    """Times of day as minutes, and the text with them blanked out.
+
+    A time without "am" or "pm" and without a colon may be a decimal number, and is left.
+    """
+    times: list[Quantity] = []
+
+    def clock(found: re.Match[str]) -> str:
+        half = (found["half"] or found["only_half"] or "").lower()
+        if not half and found[0][len(found["hour"])] == ".":
+            return found[0]
+        minutes = int(found["hour"]) % 12 * 60 + int(found["minute"] or 0)
+        if half:
+            values = {minutes + 720 * (half == "p")}
+        elif int(found["hour"]) > 12:
+            values = {minutes + 720}
+        else:  # "9:00" is said of mornings and evenings
+            values = {minutes, minutes + 720}
+        times.append(Quantity(frozenset(map(float, values)), "o'clock"))
+        return " " * len(found[0])
+
+    return times, _CLOCK.sub(clock, text)
 
 
 def _readings(number: str) -> frozenset[float]:

@@ -122,3 +122,18 @@ def test_the_first_word_is_a_name_only_if_it_is_one_elsewhere() -> None:
 
 def test_where_every_noun_is_capitalised_nouns_are_no_names() -> None:
     assert read_statement("Der Hund und die Katze im Haus der NATO.").names == {"nato"}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage", "contradicts"),
+    [
+        ("It opens at 9:00.", "Open from 9:00 to 18:30.", False),
+        ("It opens at 10:00.", "Open from 9:00 to 18:30.", True),
+        ("It is open until 6:30 pm.", "Open from 9:00 to 18:30.", False),
+        ("It is open until 6 pm.", "Open from 9 a.m. to 6 p.m. daily.", False),
+        ("It is open until 7 pm.", "Open from 9 a.m. to 6 p.m. daily.", True),
+        ("It closes at 18.30.", "It grew by 18.30 per cent.", False),
+    ],
+)
+def test_times_of_day_are_compared_as_times(sentence: str, passage: str, contradicts: bool) -> None:
+    assert bool(contradictions(sentence, passage)) is contradicts
