@@ -41,6 +41,7 @@ class ServerSettings(Section):
     log_format: Literal["console", "json"] = "console"
     max_upload_bytes: Count = 100_000_000
     max_body_bytes: Count = 20_000_000
+    body_grace_s: Seconds = 30.0
     shutdown_grace_s: Seconds = 10.0
     heartbeat_s: Seconds = 15.0
     dialect: Literal["auto", "openai", "privategpt"] = "auto"
