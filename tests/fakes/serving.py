@@ -6,17 +6,26 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Protocol
 
 import uvicorn
+from fastapi import FastAPI
 
 from privategpt.api.deps import ApiOptions
-from tests.fakes.edge import Edge
 
 START_TIMEOUT_S = 30.0
 
 
+class Servable(Protocol):
+    """Fakes with an app over them."""
+
+    def app(self, options: ApiOptions | None = None) -> FastAPI:
+        """The app."""
+        ...
+
+
 @contextmanager
-def served(edge: Edge, options: ApiOptions | None = None) -> Generator[str]:
+def served(edge: Servable, options: ApiOptions | None = None) -> Generator[str]:
     """Serve `edge` from a thread; yields the base URL."""
     config = uvicorn.Config(
         edge.app(options), host="127.0.0.1", port=0, log_level="warning", lifespan="on"
