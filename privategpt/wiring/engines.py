@@ -7,7 +7,6 @@ import asyncio
 from pydantic import SecretStr
 
 from privategpt.backends.vectors.edge import open_edge_index
-from privategpt.backends.vectors.server import open_server_index
 from privategpt.domain.errors import InvalidSettings
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, VectorIndex
 from privategpt.domain.websearch import SearchEngine
@@ -91,6 +90,8 @@ async def open_index(
 ) -> VectorIndex:
     vectors = settings.vectors
     if vectors.mode == "server":
+        from privategpt.backends.vectors.server import open_server_index
+
         return await open_server_index(
             required("vectors.url", vectors.url),
             collection=vectors.collection,
