@@ -140,6 +140,8 @@ class Answering:
         self, request: AnswerRequest, prompt: FittedPrompt, *, choice: int
     ) -> AsyncGenerator[AnswerEvent]:
         """The events of one choice, its usage last."""
+        if request.sampling.max_tokens == 0:
+            return _nothing(prompt, choice=choice)
         generation = self._llm.generate(_generation_request(request, prompt, choice=choice))
         if request.tell_stop and request.sampling.stop:
             generation = until_stopped(
@@ -250,6 +252,12 @@ def _read_chunks(
             for source in sources
         )
     )
+
+
+async def _nothing(prompt: FittedPrompt, *, choice: int) -> AsyncGenerator[AnswerEvent]:
+    """A reply of no tokens, which engines refuse to write."""
+    yield ChoiceFinished(FinishReason.LENGTH, choice=choice)
+    yield UsageCounted(Usage(prompt_tokens=prompt.tokens, completion_tokens=0))
 
 
 async def _as_it_is(

@@ -570,6 +570,13 @@ class TestCompletions:
         assert '"text":"Hello"' in response.text
         assert '"object":"text_completion"' in response.text
 
+    async def test_the_model_is_told_what_follows_and_asked_for_what_is_between(
+        self, edge: Edge, client: httpx.AsyncClient
+    ) -> None:
+        await client.post(COMPLETIONS, json={"prompt": "def f():", "suffix": "return x"})
+        (message,) = edge.answers.requests[-1].messages
+        assert message.text.endswith("Before:\ndef f():\n\nAfter:\nreturn x")
+
     @pytest.mark.parametrize(
         ("body", "param"),
         [
@@ -577,7 +584,6 @@ class TestCompletions:
             ({"prompt": [[1, 2], [3]]}, "prompt"),
             ({"prompt": []}, "prompt"),
             ({"prompt": ["a", "b"], "n": 100}, "prompt"),
-            ({"suffix": "after"}, "suffix"),
         ],
     )
     async def test_what_cannot_be_completed_is_refused(

@@ -195,7 +195,7 @@ async def test_a_json_media_type_with_a_suffix_is_json(client: httpx.AsyncClient
         (CHAT, {**HELLO, "top_p": -0.1}, 400, "top_p", "invalid_value"),
         (CHAT, {**HELLO, "n": 0}, 400, "n", "invalid_value"),
         (CHAT, {**HELLO, "n": 129}, 400, "n", "invalid_value"),
-        (CHAT, {**HELLO, "max_tokens": 0}, 400, "max_tokens", "invalid_value"),
+        (CHAT, {**HELLO, "max_tokens": -1}, 400, "max_tokens", "invalid_value"),
         (CHAT, {**HELLO, "max_tokens": 10**30}, 400, "max_tokens", "invalid_value"),
         (CHAT, {**HELLO, "seed": 2**63}, 400, "seed", "invalid_value"),
         (CHAT, {**HELLO, "stop": ["a"] * 5}, 400, "stop", "invalid_value"),

@@ -14,7 +14,7 @@ import contextlib
 import json
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import TracebackType
@@ -135,6 +135,9 @@ class Received:
     body: Any
 
 
+Answering: TypeAlias = Callable[[Received], Reply]
+
+
 class ScriptedServer:
     """Serves replies by "METHOD /path"; of several for one route each is used once, the last on.
 
@@ -147,7 +150,7 @@ class ScriptedServer:
         self.left = asyncio.Event()
         self.arrived = asyncio.Event()
         self.connections = 0
-        self._replies: dict[str, list[Reply]] = {}
+        self._replies: dict[str, list[Reply | Answering]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.port = 0
@@ -157,8 +160,8 @@ class ScriptedServer:
         """What an OpenAI client is given."""
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def on(self, route: str, *replies: Reply) -> Self:
-        """Set the replies of a route."""
+    def on(self, route: str, *replies: Reply | Answering) -> Self:
+        """Set the replies of a route; a function makes each from its request."""
         self._replies[route] = list(replies)
         return self
 
@@ -203,7 +206,7 @@ class ScriptedServer:
             while (request := await connection.receive()) is not None:
                 self.requests.append(request)
                 self.arrived.set()
-                reply = self._reply_to(request.route)
+                reply = self._reply_to(request)
                 if not await connection.send(reply):
                     self.left.set()
                     return
@@ -213,11 +216,12 @@ class ScriptedServer:
             self.connections -= 1
             connection.close()
 
-    def _reply_to(self, route: str) -> Reply:
-        replies = self._replies.get(route)
+    def _reply_to(self, request: Received) -> Reply:
+        replies = self._replies.get(request.route)
         if not replies:
             return whole(404, {"error": {"message": "not found", "type": "not_found_error"}})
-        return replies.pop(0) if len(replies) > 1 else replies[0]
+        reply = replies.pop(0) if len(replies) > 1 else replies[0]
+        return reply if isinstance(reply, Reply) else reply(request)
 
 
 class _Connection:

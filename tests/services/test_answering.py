@@ -50,6 +50,16 @@ def only(events: Sequence[AnswerEvent], kind: type[EventT]) -> EventT:
     return found
 
 
+async def test_a_reply_of_no_tokens_is_not_asked_for(library: WiredLibrary) -> None:
+    events = await answer(library, ask("Hello?", sampling=Sampling(max_tokens=0)))
+    assert events == [
+        AnswerStarted(sources=(), retrieved=None, prompt_tokens=4),
+        ChoiceFinished(FinishReason.LENGTH),
+        UsageCounted(Usage(prompt_tokens=4, completion_tokens=0)),
+    ]
+    assert library.llm.requests == []
+
+
 async def test_without_context_the_model_is_asked_as_it_is(library: WiredLibrary) -> None:
     events = await answer(library, ask("Hello?"))
     assert events == [

@@ -45,7 +45,7 @@ class ChatBody(GenerationBody):
     """A conversation to continue."""
 
     messages: Items[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
-    max_completion_tokens: int | None = Field(default=None, ge=1, lt=2**63)
+    max_completion_tokens: int | None = Field(default=None, ge=0, lt=2**63)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     tools: Items[Tool] | None = Field(default=None, max_length=128)
@@ -60,6 +60,13 @@ class ChatBody(GenerationBody):
     modalities: Items[str] | None = None
     metadata: RequestMetadata | None = None
     moderation: Moderation | None = None
+
+    @property
+    def token_limit(self) -> int | None:
+        """How long the reply may be, by the newer name where both are given; 0 is no text."""
+        if self.max_completion_tokens is None:
+            return self.max_tokens
+        return self.max_completion_tokens
 
     @property
     def wants_function_call(self) -> bool:
@@ -80,7 +87,7 @@ def chat_request(
         messages=conversation(body.messages, remote_images=remote_images),
         sampling=sampling(
             body,
-            max_tokens=body.max_completion_tokens or body.max_tokens,
+            max_tokens=body.token_limit,
             top_logprobs=top_logprobs,
             reasoning_effort=body.reasoning_effort,
         ),

@@ -11,7 +11,7 @@ from privategpt.api.wire.answering import Answerable, answerable
 from privategpt.api.wire.body import Items, TokenIds
 from privategpt.api.wire.generation import GenerationBody, sampling
 from privategpt.domain.conversation import Message, Role
-from privategpt.domain.errors import InvalidRequest, UnsupportedParameter
+from privategpt.domain.errors import InvalidRequest
 
 MAX_CHOICES = 128
 """Prompts times `n`: what one request may have written."""
@@ -26,7 +26,9 @@ class CompletionsBody(GenerationBody):
     prompt: str | Prompts | TokenIds | Items[TokenIds]
     logprobs: int | None = Field(default=None, ge=0, le=5)
     echo: bool | None = None
-    suffix: str | None = None
+    suffix: str | None = Field(
+        default=None, description="What follows; the model is asked for the text in between."
+    )
 
 
 def completion_requests(
@@ -34,10 +36,8 @@ def completion_requests(
 ) -> list[Answerable]:
     """One request to the use case for each prompt, in order.
 
-    Raises `InvalidRequest` and `UnsupportedParameter`.
+    Raises `InvalidRequest`.
     """
-    if body.suffix:
-        raise UnsupportedParameter("This server does not insert text", param="suffix")
     prompts = _prompts(body)
     if len(prompts) * (body.n or 1) > MAX_CHOICES:
         raise InvalidRequest(f"At most {MAX_CHOICES} completions per request", param="prompt")
@@ -46,11 +46,21 @@ def completion_requests(
             body,
             profile=profile,
             tenant=tenant,
-            messages=(Message(role=Role.USER, text=prompt),),
+            messages=(Message(role=Role.USER, text=_asked(prompt, body.suffix)),),
             sampling=sampling(body, max_tokens=body.max_tokens, top_logprobs=body.logprobs),
         )
         for prompt in prompts
     ]
+
+
+def _asked(prompt: str, suffix: str | None) -> str:
+    """What the model is asked. It chats, so what to insert before is a thing to tell it."""
+    if not suffix:
+        return prompt
+    return (
+        "Write only the text that belongs between these two, and repeat neither of them.\n\n"
+        f"Before:\n{prompt}\n\nAfter:\n{suffix}"
+    )
 
 
 def echoed(body: CompletionsBody) -> list[str]:

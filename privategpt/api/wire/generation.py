@@ -30,7 +30,7 @@ class GenerationBody(ContextOptions):
     model: str | None = Field(default=None, max_length=512)
     stream: bool | None = Field(default=None, description="Default: false.")
     stream_options: StreamOptions | None = None
-    max_tokens: int | None = Field(default=None, ge=1, lt=INT64)
+    max_tokens: int | None = Field(default=None, ge=0, lt=INT64)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, ge=0, le=1)
     top_k: int | None = Field(default=None, ge=0, lt=INT64)
