@@ -84,6 +84,7 @@ class LlmSettings(Section):
     api_key: SecretStr | None = None
     llamaindex_class: str | None = None
     llamaindex_args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    max_waiting: Count = 256
     first_byte_timeout_s: Seconds = 120.0
     between_bytes_timeout_s: Seconds = 60.0
     connect_timeout_s: Seconds = 5.0
@@ -148,6 +149,8 @@ class AnswerSettings(Section):
     citation_style: tuple[Style, ...] = ("chunks",)
     remove_foreign_links: bool = True
     unknown_model: Literal["refuse", "default"] = "refuse"
+    verifier: Literal["support", "cross_encoder", "judge"] = "support"
+    verifier_model: str | None = None
 
 
 class ModelSettings(Section):

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from privategpt.domain.documents import DocumentInfo, RetrievedChunk
+from privategpt.domain.verification import Verification
 
 
 class FinishReason(StrEnum):
@@ -174,6 +175,7 @@ class Citation:
     reference: str | None = None
     sentence_start: int = 0
     sentence_end: int = 0
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)

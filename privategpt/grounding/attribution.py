@@ -96,6 +96,11 @@ class Support:
     score: float
     contradictions: tuple[Contradiction, ...]
 
+    @property
+    def text(self) -> str:
+        """The evidence itself, as stored."""
+        return self.source.text[self.start - self.source.start : self.end - self.source.start]
+
 
 def read_passage(source: Source) -> Passage:
     """Cut and read a source, once per answer."""

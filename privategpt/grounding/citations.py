@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from privategpt.domain.answers import Citation, Source
 from privategpt.domain.ports import Vector
+from privategpt.domain.verification import Pair, Verdict, Verification, Verifier
 from privategpt.grounding.attribution import (
     Attributor,
     Claim,
@@ -42,6 +43,13 @@ from privategpt.grounding.weights import ATTRIBUTION_THRESHOLD, FLOOR
 
 Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Vector]]]
 """Vectors of texts, in their order, of the model that retrieval uses."""
+
+BUILT_IN = "support"
+"""The method of verification that needs no model beyond the embedding's."""
+
+VERIFIER_FLOOR = 0.5
+VERIFIER_SURE = 0.75
+"""A probability below the first unsays a citation, from the second on it is supported in full."""
 
 _CODE = "x"  # stands for a character of code, so that a full stop in it ends no sentence
 _CLOSING_STOP = re.compile(r"[.!…。！｡]+\s*\Z")
@@ -77,7 +85,10 @@ class Grounding(NamedTuple):
 
 
 class Grounder:
-    """Grounds one answer (one choice) while it is written."""
+    """Grounds one answer (one choice) while it is written.
+
+    With a `verifier`, it has the last word on what the calibrated support would let pass.
+    """
 
     def __init__(
         self,
@@ -85,10 +96,12 @@ class Grounder:
         embed: Embed,
         *,
         options: GroundingOptions | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
         self._options = options or GroundingOptions()
         self._sources = {source.number: source for source in sources}
         self._embed = embed
+        self._verifier = verifier
         self._lexer = CodeLexer()
         allowed = self._options.addresses
         self._guard = None if allowed is None else LinkGuard(allowed=allowed)
@@ -152,7 +165,10 @@ class Grounder:
             vectors = await self._embed(texts)
             claims = {t: read_claim(t, v) for t, v in zip(texts, vectors, strict=True)}
             await self._prepare()
-        return "".join(self._release(check, claims) for check in checks)
+        decisions = [self._decide(check, claims) for check in checks]
+        if self._verifier is not None:
+            decisions = await self._judge(decisions, self._verifier)
+        return "".join(map(self._release, decisions))
 
     async def _prepare(self) -> None:
         """Read and embed the sources, when first needed."""
@@ -173,7 +189,7 @@ class Grounder:
         texts = tuple(sorted(one for one in asked if read_terms(one).words))
         return _Check(sentence, text, clauses, attributable, texts)
 
-    def _release(self, check: _Check, claims: dict[str, Claim]) -> str:
+    def _decide(self, check: _Check, claims: dict[str, Claim]) -> _Decision:
         kept: dict[int, Support] = {}
         clauses = iter(check.clauses)
         for at, piece in enumerate(check.sentence.pieces):
@@ -187,6 +203,28 @@ class Grounder:
         found = None
         if not kept and check.attributable:
             found = self._attribute(claims[check.text])
+        return _Decision(check, kept, found)
+
+    async def _judge(self, decisions: Sequence[_Decision], verifier: Verifier) -> list[_Decision]:
+        """What is left of the decisions when the verifier has read each claim and its evidence."""
+        supports = [support for decision in decisions for support in decision.supports]
+        pairs = [
+            Pair(claim=decision.check.text, evidence=support.text)
+            for decision in decisions
+            for support in decision.supports
+        ]
+        scores = await verifier.verify(pairs) if pairs else []
+        judged = {
+            id(support): replace(support, score=score)
+            for support, score in zip(supports, scores, strict=True)
+            if score >= VERIFIER_FLOOR
+        }
+        upheld = [decision.as_judged(judged) for decision in decisions]
+        self._removed += sum(len(d.kept) for d in decisions) - sum(len(d.kept) for d in upheld)
+        return upheld
+
+    def _release(self, decision: _Decision) -> str:
+        check, kept, found = decision
         self._supported = self._supported or bool(kept) or found is not None
         if not self._options.visible:
             kept, found = {}, None
@@ -225,9 +263,43 @@ class Grounder:
             if at in supports:
                 citation = _citation(supports[at], self._length, piece.text)
                 end = begun + len(sentence)
-                self._citations.append(replace(citation, sentence_start=begun, sentence_end=end))
+                self._citations.append(
+                    replace(
+                        citation,
+                        sentence_start=begun,
+                        sentence_end=end,
+                        verification=self._verification(supports[at].score),
+                    )
+                )
             self._length += len(piece.text)
         return sentence
+
+    def _verification(self, score: float) -> Verification:
+        if self._verifier is None:
+            sure, method = self._options.threshold, BUILT_IN
+        else:
+            sure, method = VERIFIER_SURE, self._verifier.method
+        verdict = Verdict.SUPPORTED if score >= sure else Verdict.PARTIAL
+        return Verification(verdict=verdict, score=score, method=method)
+
+
+class _Decision(NamedTuple):
+    """What a sentence rests on: its markers that hold, by place, or the source found for it."""
+
+    check: _Check
+    kept: dict[int, Support]
+    found: Support | None
+
+    @property
+    def supports(self) -> list[Support]:
+        """All of it."""
+        return [*self.kept.values(), *([self.found] if self.found else [])]
+
+    def as_judged(self, judged: Mapping[int, Support]) -> _Decision:
+        """With what was upheld, by the identity of what it was."""
+        kept = {at: judged[id(s)] for at, s in self.kept.items() if id(s) in judged}
+        found = judged.get(id(self.found)) if self.found else None
+        return _Decision(self.check, kept, found)
 
 
 class _Check(NamedTuple):
@@ -253,7 +325,7 @@ class _Sentence:
             not piece.code and piece.number is None and piece.text.strip() for piece in self.pieces
         ):
             return ""
-        return _joined(piece for piece in self.pieces if piece.number is None)
+        return _joined(piece for piece, _ in self.without_markers_but(()))
 
     @property
     def clauses(self) -> tuple[str, ...]:
@@ -356,14 +428,12 @@ def _cut(pieces: Sequence[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
 
 
 def _citation(support: Support, start: int, marker: str) -> Citation:
-    source = support.source
-    text = source.text[support.start - source.start : support.end - source.start]
     return Citation(
-        source=source,
+        source=support.source,
         marker_start=start,
         marker_end=start + len(marker),
         start=support.start,
         end=support.end,
-        cited_text=text,
+        cited_text=support.text,
         support=support.score,
     )

@@ -31,6 +31,7 @@ from privategpt.domain.conversation import (
 from privategpt.domain.documents import EVERYTHING, DocumentFilter, RetrievedChunk
 from privategpt.domain.errors import InvalidRequest
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, Vector
+from privategpt.domain.verification import Verifier
 from privategpt.domain.websearch import WebResult
 from privategpt.grounding.abstention import abstention
 from privategpt.grounding.citations import Grounder, GroundingOptions
@@ -93,6 +94,7 @@ class Answering:
         state: StateStore,
         context_chunks: int,
         remove_foreign_links: bool = True,
+        verifier: Verifier | None = None,
     ) -> None:
         self._llm = llm
         self._embedding = embedding
@@ -101,6 +103,7 @@ class Answering:
         self._state = state
         self._context_chunks = context_chunks
         self._remove_foreign_links = remove_foreign_links
+        self._verifier = verifier
 
     async def answer(self, request: AnswerRequest) -> AsyncGenerator[AnswerEvent]:
         """The events of one answer, in the order of `domain/answers.py`.
@@ -158,7 +161,9 @@ class Answering:
             addresses=_addresses(prompt.sources) if self._remove_foreign_links else None,
         )
         reply = GroundedReply(
-            grounder=Grounder(prompt.sources, self._embed, options=options),
+            grounder=Grounder(
+                prompt.sources, self._embed, options=options, verifier=self._verifier
+            ),
             state=self._state,
             tenant=request.tenant,
             choice=choice,

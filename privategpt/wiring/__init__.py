@@ -47,7 +47,13 @@ from privategpt.wiring.access import (
     state_location,
     tenant_limits,
 )
-from privategpt.wiring.engines import load_embedding, make_search_engine, open_index, start_llm
+from privategpt.wiring.engines import (
+    load_embedding,
+    make_search_engine,
+    make_verifier,
+    open_index,
+    start_llm,
+)
 
 TENANT = "default"
 """The one tenant of a server without keys, and of the command line."""
@@ -130,6 +136,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             state=library.state,
             context_chunks=settings.retrieval.context_chunks,
             remove_foreign_links=settings.answers.remove_foreign_links,
+            verifier=await make_verifier(settings.answers, llm),
         )
         services = Services(
             answering=BoundedAnswers(answering, limits=limits),

@@ -9,8 +9,16 @@ from pydantic import SecretStr
 from privategpt.backends.vectors.edge import open_edge_index
 from privategpt.domain.errors import InvalidSettings
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, VectorIndex
+from privategpt.domain.verification import Verifier
 from privategpt.domain.websearch import SearchEngine
-from privategpt.settings import EmbeddingSettings, LlmSettings, Settings, WebSearchSettings
+from privategpt.services.judging import EngineJudge
+from privategpt.settings import (
+    AnswerSettings,
+    EmbeddingSettings,
+    LlmSettings,
+    Settings,
+    WebSearchSettings,
+)
 
 
 async def start_llm(settings: LlmSettings) -> LanguageModel:
@@ -108,6 +116,18 @@ async def open_index(
         candidates=settings.retrieval.candidates,
         replace=replace,
     )
+
+
+async def make_verifier(settings: AnswerSettings, llm: LanguageModel) -> Verifier | None:
+    """The configured verifier of citations; None for the built-in support alone."""
+    if settings.verifier == "judge":
+        return EngineJudge(llm=llm)
+    if settings.verifier == "cross_encoder":
+        from privategpt.backends.verification.cross_encoder import load_cross_encoder
+
+        name = required("answers.verifier_model", settings.verifier_model)
+        return await asyncio.to_thread(load_cross_encoder, name)
+    return None
 
 
 def make_search_engine(settings: WebSearchSettings) -> SearchEngine | None:

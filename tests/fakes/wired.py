@@ -9,6 +9,7 @@ from pathlib import Path
 
 from privategpt.domain.documents import Metadata, Scalar
 from privategpt.domain.ports import StoredFile, Upload
+from privategpt.domain.verification import Verifier
 from privategpt.domain.websearch import SearchOutcome
 from privategpt.services.allowance import Allowance
 from privategpt.services.answering import Answering
@@ -39,6 +40,7 @@ class WiredLibrary:
     search_engine: FakeSearchEngine | None = None
     quota: FakeQuota = field(default_factory=FakeQuota)
     searches_per_day: int = 10
+    verifier: Verifier | None = None
     outcomes: list[SearchOutcome] = field(default_factory=list[SearchOutcome])
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -68,6 +70,7 @@ class WiredLibrary:
             web=self.web,
             state=self.state,
             context_chunks=self.context_chunks,
+            verifier=self.verifier,
         )
 
     @property

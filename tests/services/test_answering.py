@@ -94,6 +94,7 @@ async def test_adjacent_chunks_become_one_source_of_the_text_as_stored(
     await library.add("ducks.txt", "  \n\n".join(sentences))
     events = await answer(library, ask("the many ducks of the pond", use_context=True))
     (source,) = only(events, AnswerStarted).sources
+    assert source.document is not None
     document = await library.state.document("ann", source.document.doc_id)
     assert source.text == document.text[source.start : source.end] == "  \n\n".join(sentences)
 

@@ -25,6 +25,7 @@ from privategpt.domain.answers import (
     Usage,
 )
 from privategpt.domain.conversation import GenerationRequest, Message, Role
+from privategpt.domain.verification import Pair, Verdict, Verification
 from privategpt.services.answering import AnswerRequest
 from tests.fakes.language_model import ScriptedLanguageModel, Step
 from tests.fakes.wired import WiredLibrary
@@ -78,6 +79,7 @@ async def test_a_supported_sentence_is_cited_word_for_word_whether_the_model_cit
     events, library = await answer(tmp_path, [said], asking())
     assert text_of(events) == CITED
     (citation,) = citations_of(events).citations
+    assert citation.source.document is not None
     document = await library.state.document("ann", citation.source.document.doc_id)
     assert citation.cited_text == document.text[citation.start : citation.end]
     assert "12 books" in citation.cited_text
@@ -249,3 +251,40 @@ async def test_the_answer_does_not_depend_on_how_the_models_text_was_cut(
     places = [(c.marker_start, c.start, c.end) for c in citations_of(whole).citations]
     assert [(c.marker_start, c.start, c.end) for c in citations_of(cut).citations] == places
     assert len(places) == (4 if cite else 0)
+
+
+class StrictReader:
+    """A verifier that upholds only what it finds word for word; notes what it was asked."""
+
+    method = "strict reader"
+
+    def __init__(self) -> None:
+        self.pairs: list[Pair] = []
+
+    async def verify(self, pairs: Sequence[Pair]) -> list[float]:
+        self.pairs += pairs
+        return [0.9 if pair.claim.rstrip(".") in pair.evidence else 0.1 for pair in pairs]
+
+
+@pytest.mark.parametrize("marker", ["", " [1]"])
+async def test_a_verifier_has_the_last_word_on_every_citation(tmp_path: Path, marker: str) -> None:
+    reader = StrictReader()
+    said = (
+        f"A reader may borrow up to 12 books at a time{marker}. A reader may borrow books{marker}."
+    )
+    library = WiredLibrary(
+        folder=tmp_path, llm=ScriptedLanguageModel(script=[said]), verifier=reader
+    )
+    await library.add("handbook.md", HANDBOOK)
+    async with aclosing(library.answering.answer(asking())) as answered:
+        events = [event async for event in answered]
+    assert text_of(events) == f"{CITED} A reader may borrow books."
+    (citation,) = citations_of(events).citations
+    assert citation.verification == Verification(Verdict.SUPPORTED, 0.9, "strict reader")
+    assert reader.pairs[0] == Pair(claim=UNCITED, evidence=citation.cited_text)
+
+
+async def test_without_one_the_calibrated_support_is_the_verification(tmp_path: Path) -> None:
+    events, _ = await answer(tmp_path, [CITED], asking())
+    (citation,) = citations_of(events).citations
+    assert citation.verification == Verification(Verdict.SUPPORTED, citation.support, "support")

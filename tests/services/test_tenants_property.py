@@ -93,26 +93,28 @@ class ThreeTenants(RuleBasedStateMachine):
             mine[:] = [each for each in mine if each.name != name or each.file_id == file_id]
         return multiple(file_id, *(each.doc_id for each in new))
 
-    @rule(tenant=TENANTS, item_id=items)
-    def read(self, tenant: str, item_id: str) -> None:
-        known = {each.doc_id: each.text for each in self.theirs[tenant]}
-        reading = self.server.ingestion.document(tenant, item_id)
-        if item_id in known:
-            assert self.runner.run(reading).text == known[item_id]
-        else:
-            with pytest.raises(NotFound):
-                self.runner.run(reading)
+    @rule(item_id=items)
+    def read(self, item_id: str) -> None:
+        for tenant, mine in self.theirs.items():
+            known = {each.doc_id: each.text for each in mine}
+            reading = self.server.ingestion.document(tenant, item_id)
+            if item_id in known:
+                assert self.runner.run(reading).text == known[item_id]
+            else:
+                with pytest.raises(NotFound):
+                    self.runner.run(reading)
 
-    @rule(tenant=TENANTS, item_id=items)
-    def list_behind(self, tenant: str, item_id: str) -> None:
-        ids = [each.doc_id for each in self.theirs[tenant]]
-        listing = self.server.ingestion.list_documents(tenant, after=item_id)
-        if item_id in ids:
-            found = [info.doc_id for info in self.runner.run(listing)]
-            assert found == ids[ids.index(item_id) + 1 :]
-        else:
-            with pytest.raises(NotFound):
-                self.runner.run(listing)
+    @rule(item_id=items)
+    def list_behind(self, item_id: str) -> None:
+        for tenant, mine in self.theirs.items():
+            ids = [each.doc_id for each in mine]
+            listing = self.server.ingestion.list_documents(tenant, after=item_id)
+            if item_id in ids:
+                found = [info.doc_id for info in self.runner.run(listing)]
+                assert found == ids[ids.index(item_id) + 1 :]
+            else:
+                with pytest.raises(NotFound):
+                    self.runner.run(listing)
 
     @rule(tenant=TENANTS, item_id=items)
     def delete(self, tenant: str, item_id: str) -> None:

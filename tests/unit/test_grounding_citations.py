@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from privategpt.domain.answers import Citation, Source
 from privategpt.domain.documents import DocumentInfo
+from privategpt.domain.verification import Verdict, Verification
 from privategpt.grounding.citations import Grounder, Grounding, GroundingOptions
 from tests.fakes.bag_of_words import BagOfWords
 
@@ -253,5 +254,6 @@ async def test_citations_are_domain_citations_in_order_of_appearance() -> None:
         support=first.support,
         sentence_start=0,
         sentence_end=31,
+        verification=Verification(Verdict.SUPPORTED, first.support, "support"),
     )
     assert second.source is SOURCES[0]

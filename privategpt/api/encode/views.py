@@ -26,6 +26,7 @@ class Views:
     base_url: str
     include_sources: bool = True
     web_search: bool = False
+    verification: bool = False
 
     def choice_sources(self, started: AnswerStarted) -> list[Json] | None:
         """The chunks that were retrieved, for `choices[].sources`: `[]` where no context was
@@ -96,7 +97,7 @@ class Views:
     def _citation(self, citation: Citation) -> Json:
         source = citation.source
         metadata: Metadata = source.document.metadata if source.document else {}
-        return {
+        fields: Json = {
             "cited_text": citation.cited_text,
             "cited_text_heading": citation.heading_path[-1] if citation.heading_path else None,
             "document_title": source.title,
@@ -106,6 +107,13 @@ class Views:
             "document_reference": _text(metadata.get("page_label")) or citation.reference,
             "source_url": self.place_url(citation),
         }
+        if self.verification and citation.verification is not None:
+            fields["verification"] = {
+                "verdict": citation.verification.verdict.value,
+                "score": round(citation.verification.score, 4),
+                "method": citation.verification.method,
+            }
+        return fields
 
     def _source_url(self, source: Source) -> str:
         return self._url(source, start=source.start, end=source.end)

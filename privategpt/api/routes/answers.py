@@ -103,6 +103,7 @@ def views(request: Request, body: GenerationBody, asked: Answerable) -> Views:
         base_url=base_url(request),
         include_sources=body.include_sources is not False,
         web_search=asked.request.web_search,
+        verification=body.verify_citations is True,
     )
 
 

@@ -87,6 +87,9 @@ class ContextOptions(Body):
     context_only: bool | None = Field(
         default=None, description="Answer from the documents or say that they do not tell."
     )
+    verify_citations: bool | None = Field(
+        default=None, description="Say of each citation how well its text supports the answer."
+    )
     web_search: bool | None = Field(
         default=None, description="Search the web for the last user message first."
     )

@@ -145,8 +145,19 @@ class NumberedSource(Reply):
     url: str
 
 
+class VerificationOut(Reply):
+    """How well `cited_text` supports its sentence; `score` is 0–1, `method` says who judged."""
+
+    verdict: Literal["supported", "partial", "unsupported"]
+    score: float
+    method: str
+
+
 class CitationOut(Reply):
-    """A marker's evidence: `cited_text` is verbatim; `document_index` is 0-based."""
+    """A marker's evidence: `cited_text` is verbatim; `document_index` is 0-based.
+
+    `verification` is there where the request set `verify_citations`.
+    """
 
     cited_text: str
     cited_text_heading: str | None
@@ -156,6 +167,7 @@ class CitationOut(Reply):
     document_year: str | None
     document_reference: str | None
     source_url: str
+    verification: VerificationOut | None = None
 
 
 class OpenAIChoice(Reply):
