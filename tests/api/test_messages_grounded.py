@@ -168,7 +168,7 @@ async def test_search_results_count_apart_from_documents(library: WiredLibrary) 
 
 async def test_search_results_of_a_tool_are_cited_too(library: WiredLibrary) -> None:
     saying(library, "The lighthouse tower is 42 metres tall [1].")
-    call = {"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}}
+    call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}}
     result = {
         "type": "tool_result",
         "tool_use_id": "toolu_1",
