@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import qdrant_edge as qe
 
@@ -129,7 +129,7 @@ class Peer:
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
 
-        logging.disable_progress_bar()
+        cast("Any", logging).disable_progress_bar()
         dtype = getattr(torch, choose_dtype("auto", cpuinfo=read_cpuinfo()))
         self._model = cast(
             "_SentenceTransformer",

@@ -29,14 +29,17 @@ class RunningServer:
     process_id: int
     ready_s: float
 
-    def resident_mb(self, *, children: bool) -> float:
-        """Resident memory now, the LLM's child never counted; the other children on demand."""
+    def resident_mb(self, *, children: bool, kind: str = "VmRSS") -> float:
+        """Resident memory now, the LLM's child never counted; the other children on demand.
+
+        `kind` is the kernel's: RssAnon leaves out pages of files, which it can drop at any time.
+        """
         processes = [self.process_id]
         if children:
             processes += [
                 child for child in _descendants(self.process_id) if LLM_CHILD not in _command(child)
             ]
-        return sum(_resident_bytes(process) for process in processes) / 1e6
+        return sum(_resident_bytes(process, kind) for process in processes) / 1e6
 
 
 @asynccontextmanager
@@ -102,8 +105,8 @@ def _command(process_id: int) -> str:
     return Path(f"/proc/{process_id}/cmdline").read_text(errors="replace")
 
 
-def _resident_bytes(process_id: int) -> int:
+def _resident_bytes(process_id: int, kind: str) -> int:
     for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{kind}:"):
             return int(line.split()[1]) * 1024
     raise RequestFailed(f"The kernel tells no resident memory of process {process_id}")
