@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -302,6 +303,19 @@ def test_a_worker_gets_none_of_the_servers_secrets(monkeypatch: pytest.MonkeyPat
     )
 
 
+async def test_a_worker_does_not_take_the_servers_size_for_its_own(
+    make: MakeParser, tmp_path: Path
+) -> None:
+    ballast = bytearray(os.urandom(1024) * 500_000)  # a server with models in memory
+    parser = make()
+    await parser.warm_up()
+    (pid,) = _pids(parser)
+    await parser.parse(_upload(tmp_path, "a.txt", "text"))
+    await parser.parse(_upload(tmp_path, "b.txt", "text"))
+    assert _pids(parser) == [pid]
+    assert ballast
+
+
 async def test_a_worker_imports_nothing_heavy() -> None:
     code = (
         "import sys, privategpt.backends.parsers.worker;"
@@ -316,6 +330,13 @@ async def test_a_worker_imports_nothing_heavy() -> None:
 
 class TestInThisProcess:
     """The worker's own code, run here, where its every line is seen."""
+
+    @pytest.fixture(autouse=True)
+    def limits_of_this_process(self) -> Iterator[None]:
+        """A job bounds the memory of its process; this one goes on to other tests."""
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        yield
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
     def test_a_job_is_answered_with_its_documents(self, tmp_path: Path) -> None:
         frames = self._answers(frame_of_upload(_upload(tmp_path, "a.txt", "text")))

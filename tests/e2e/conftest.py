@@ -17,14 +17,16 @@ from tests.e2e.server import RunningServer, running_server
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """One server for all tests that leave it as they found it."""
-    with running_server(tmp_path_factory.mktemp("server") / "data") as running:
+    # Two cores run two tests at a time: what takes 20 s alone may take minutes here.
+    slow_machine = {"PRIVATEGPT_INGESTION__PARSE_TIMEOUT_S": "600"}
+    with running_server(tmp_path_factory.mktemp("server") / "data", **slow_machine) as running:
         yield running
 
 
 @pytest.fixture
 def client(server: RunningServer) -> Iterator[httpx.Client]:
     """A plain HTTP client of that server."""
-    with httpx.Client(base_url=server.base_url, timeout=300, trust_env=False) as opened:
+    with httpx.Client(base_url=server.base_url, timeout=800, trust_env=False) as opened:
         yield opened
 
 
