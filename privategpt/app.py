@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
@@ -13,7 +14,9 @@ from privategpt.api import errors
 from privategpt.api.auth import Authentication
 from privategpt.api.bounds import BodyBounds
 from privategpt.api.deps import ApiOptions, Services
+from privategpt.api.metrics import Metrics
 from privategpt.api.request_ids import RequestIds
+from privategpt.api.request_log import RequestLog
 from privategpt.api.routes import (
     chat,
     chunks,
@@ -26,6 +29,7 @@ from privategpt.api.routes import (
     models,
     usage,
 )
+from privategpt.api.routes import metrics as metrics_route
 from privategpt.api.scopes import refuse_routes_without_scope
 
 Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -48,10 +52,16 @@ def create_app(
     services: Services,
     *,
     options: ApiOptions = DEFAULT_OPTIONS,
+    metrics: Metrics | None = None,
+    clock: Callable[[], float] = time.monotonic,
     lifespan: Lifespan = _no_lifespan,
     version: str = "0.1.0",
 ) -> FastAPI:
-    """The ASGI application over `services`; `lifespan` opens and closes what is behind them."""
+    """The ASGI application over `services`; `lifespan` opens and closes what is behind them.
+
+    `metrics` is what `services` are observed by; requests are counted there too.
+    """
+    metrics = metrics or Metrics(clock=clock)
     app = FastAPI(
         title="PrivateGPT",
         description=DESCRIPTION,
@@ -63,6 +73,7 @@ def create_app(
     )
     app.state.services = services
     app.state.options = options
+    app.state.metrics = metrics
     for family in (
         chat,
         completions,
@@ -74,6 +85,7 @@ def create_app(
         models,
         usage,
         health,
+        metrics_route,
     ):
         app.include_router(family.router)
     errors.install(app)
@@ -88,5 +100,6 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["x-request-id", "retry-after"],
         )
+    app.add_middleware(RequestLog, metrics=metrics, clock=clock)
     app.add_middleware(RequestIds, new_id=services.new_id)
     return app

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import signal
 import socket
@@ -13,6 +12,7 @@ from types import FrameType
 import uvicorn
 from uvicorn.server import HANDLED_SIGNALS
 
+from privategpt.api.logs import configure_logging
 from privategpt.app import create_app
 from privategpt.domain.errors import StartRefused
 from privategpt.settings import Settings
@@ -51,27 +51,17 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
 
     Raises `StartRefused` where the address is taken, the folder in use or the model changed.
     """
-    logging.basicConfig(
-        level=settings.server.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    configure_logging(
+        level=settings.server.log_level,
+        form=settings.server.log_format,
+        secrets=settings.secrets(),
     )
-    for chatty in (
-        "alembic",
-        "httpx",
-        "httpx2",
-        "httpcore",
-        "httpcore2",
-        "ddgs",
-        "primp",
-        "sentence_transformers",
-    ):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
     # Bound first: a port that is taken is told before the models are loaded.
     with _bind(settings.server.host, settings.server.port) as bound:
         async with open_server(settings) as parts:
             server = _Server(
                 uvicorn.Config(
-                    create_app(parts.services, options=parts.options),
+                    create_app(parts.services, options=parts.options, metrics=parts.metrics),
                     log_config=None,
                     access_log=False,
                     server_header=False,

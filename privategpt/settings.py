@@ -235,6 +235,19 @@ class Settings(Section):
     answers: AnswerSettings = AnswerSettings()
     models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)] = MODELS
 
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret among them, for the log to hide."""
+        return tuple(_secrets(self))
+
+
+def _secrets(section: BaseModel) -> Iterator[str]:
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, SecretStr):
+            yield value.get_secret_value()
+        elif isinstance(value, BaseModel):
+            yield from _secrets(value)
+
 
 def load_settings(
     environ: Mapping[str, str] | None = None, *, folder: Path = DEFAULT_FOLDER

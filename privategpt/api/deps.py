@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Protocol, TypeAlias, cast
 
 from fastapi import Depends, Request
 
+from privategpt.api.metrics import Metrics
 from privategpt.api.profiles import ModelCatalog
 from privategpt.domain.access import ApiKey
 from privategpt.domain.answers import AnswerEvent
@@ -170,6 +171,11 @@ def services_of(request: Request) -> Services:
 def options_of(request: Request) -> ApiOptions:
     """The options of the app that serves `request`."""
     return cast(ApiOptions, request.app.state.options)
+
+
+def metrics_of(request: Request) -> Metrics:
+    """The metrics of the app that serves `request`."""
+    return cast(Metrics, request.app.state.metrics)
 
 
 def base_url(request: Request) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextvars import ContextVar
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SCOPE_KEY = "privategpt.request_id"
 _SANE = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+
+current_request_id: ContextVar[str] = ContextVar("current_request_id", default="")
+"""The id of the request that a log line belongs to; tasks and threads inherit it."""
 
 
 class RequestIds:
@@ -26,7 +30,10 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope[_SCOPE_KEY] = self._chosen(scope) or f"req_{self._new_id()}"
+        scope[_SCOPE_KEY] = request_id = self._chosen(scope) or f"req_{self._new_id()}"
+        # Never set back: the server logs an exception of ours when this has returned, and every
+        # request has a task, and so a context, of its own.
+        current_request_id.set(request_id)
 
         async def stamped(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -48,22 +48,32 @@ SCOPES: Mapping[str, Requirement] = {
 }
 
 
-def _compiled() -> dict[str, list[tuple[re.Pattern[str], Requirement]]]:
-    patterns: dict[str, list[tuple[re.Pattern[str], Requirement]]] = {}
-    for route, requirement in SCOPES.items():
+def _compiled() -> dict[str, list[tuple[re.Pattern[str], str]]]:
+    patterns: dict[str, list[tuple[re.Pattern[str], str]]] = {}
+    for route in SCOPES:
         method, path = route.split(" ")
         # The router's own reading of a template, so that the two never differ.
-        patterns.setdefault(method, []).append((compile_path(path)[0], requirement))
+        patterns.setdefault(method, []).append((compile_path(path)[0], path))
     return patterns
 
 
 _PATTERNS = _compiled()
 
 
+def template_of(method: str, path: str) -> str | None:
+    """The route that takes a request, as the table writes it; None where none does."""
+    found = _PATTERNS.get(_as_get(method), [])
+    return next((template for pattern, template in found if pattern.match(path)), None)
+
+
 def requirement(method: str, path: str) -> Requirement:
     """What a request must bring. What no route takes needs a key, to be told so."""
-    found = _PATTERNS.get("GET" if method == "HEAD" else method, [])
-    return next((needed for pattern, needed in found if pattern.match(path)), ANY_KEY)
+    template = template_of(method, path)
+    return ANY_KEY if template is None else SCOPES[f"{_as_get(method)} {template}"]
+
+
+def _as_get(method: str) -> str:
+    return "GET" if method == "HEAD" else method
 
 
 def routes_of(routes: Sequence[BaseRoute]) -> Iterator[str]:

@@ -189,13 +189,15 @@ class CitationsFound:
 @dataclass(frozen=True, slots=True)
 class ChoiceFinished:
     """A choice has ended. `grounded` is None where no context was asked for, `stop_sequence`
-    where it ended otherwise or nobody asked.
+    where it ended otherwise or nobody asked. `markers_removed` are those that named no source,
+    or one that says something else.
     """
 
     reason: FinishReason
     grounded: bool | None = None
     choice: int = 0
     stop_sequence: str | None = None
+    markers_removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

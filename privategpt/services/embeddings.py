@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privategpt.domain.errors import InvalidRequest, UnsupportedParameter
+from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import EmbeddingModel, Embeddings
 
 MAX_INPUTS = 2048
@@ -14,8 +15,9 @@ MAX_INPUTS = 2048
 class EmbeddingService:
     """Embeds callers' texts with the model that the library is indexed with."""
 
-    def __init__(self, *, model: EmbeddingModel) -> None:
+    def __init__(self, *, model: EmbeddingModel, observer: Observer = UNOBSERVED) -> None:
         self._model = model
+        self._observer = observer
 
     async def embed(self, texts: Sequence[str], *, dimensions: int | None = None) -> Embeddings:
         """One vector per text, in order, repeated texts included.
@@ -38,7 +40,9 @@ class EmbeddingService:
         if empty is not None:
             raise InvalidRequest(f"'input' text {empty} is empty", param="input")
         self._require_native(dimensions)
-        return await self._model.embed_passages(texts)
+        embedded = await self._model.embed_passages(texts)
+        self._observer.embedded(embedded.tokens)
+        return embedded
 
     def _require_native(self, dimensions: int | None) -> None:
         """Only models trained for it may be cut short, and none of ours says that it is."""

@@ -105,6 +105,7 @@ class GroundedReply:
             grounded=None if only_called else grounding.grounded,
             choice=self.choice,
             stop_sequence=stop_sequence,
+            markers_removed=grounding.removed,
         )
         yield UsageCounted(finished.usage, finished.system_fingerprint)
 

@@ -28,6 +28,7 @@ from privategpt.domain.documents import (
     Scalar,
 )
 from privategpt.domain.errors import EngineFailed, InvalidRequest, Unavailable
+from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import (
     Deletion,
     EmbeddingModel,
@@ -85,7 +86,9 @@ class Ingestion:
         now: Callable[[], datetime],
         new_id: Callable[[], str],
         room: Room = endless_room,
+        observer: Observer = UNOBSERVED,
     ) -> None:
+        self._observer = observer
         self._room = room
         self._parser = parser
         self._embedding = embedding
@@ -124,8 +127,9 @@ class Ingestion:
                     media_type=upload.media_type or "application/octet-stream",
                     created_at=self._now(),
                 )
-                async with self._room(request.tenant, size_bytes):
-                    return await self._ingest_new(file, request)
+                with self._observer.ingesting():
+                    async with self._room(request.tenant, size_bytes):
+                        return await self._ingest_new(file, request)
         finally:
             if not lock.locked():
                 self._in_flight.pop(key, None)
@@ -146,6 +150,8 @@ class Ingestion:
         finally:
             if not kept:
                 await asyncio.shield(self._remove([Deletion(file.file_id)]))
+        if kept:
+            self._observer.indexed(len(chunks))
         if request.replaces:
             await self._remove(await self._state.abandoned(pending=False))
         _log.info(

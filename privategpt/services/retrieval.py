@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from privategpt.domain.documents import EVERYTHING, DocumentFilter, RetrievedChunk
 from privategpt.domain.errors import ContextLengthExceeded, InvalidRequest
+from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import (
     ChunkHit,
     EmbeddingModel,
@@ -45,7 +46,15 @@ NOTHING = Retrieved(chunks=(), tokens=0)
 class Retrieval:
     """Searches one tenant's documents by meaning and by words."""
 
-    def __init__(self, *, embedding: EmbeddingModel, index: VectorIndex, state: StateStore) -> None:
+    def __init__(
+        self,
+        *,
+        embedding: EmbeddingModel,
+        index: VectorIndex,
+        state: StateStore,
+        observer: Observer = UNOBSERVED,
+    ) -> None:
+        self._observer = observer
         self._embedding = embedding
         self._index = index
         self._state = state
@@ -68,15 +77,16 @@ class Retrieval:
         _refuse_unreadable(text, self._embedding.tokenizer)
         if filter.allows_nothing:
             return NOTHING
-        embeddings, hidden = await asyncio.gather(
-            self._embedding.embed_query(text), self._state.hidden(tenant)
-        )
-        query = _Query(text=text, vector=embeddings.vectors[0], tenant=tenant, filter=filter)
-        found = await self._search_ready(query, limit=limit, hidden=hidden)
-        chunks = [
-            await self._with_neighbours(hit, score, tenant=tenant, reach=neighbours)
-            for hit, score in found
-        ]
+        with self._observer.retrieving():
+            embeddings, hidden = await asyncio.gather(
+                self._embedding.embed_query(text), self._state.hidden(tenant)
+            )
+            query = _Query(text=text, vector=embeddings.vectors[0], tenant=tenant, filter=filter)
+            found = await self._search_ready(query, limit=limit, hidden=hidden)
+            chunks = [
+                await self._with_neighbours(hit, score, tenant=tenant, reach=neighbours)
+                for hit, score in found
+            ]
         return Retrieved(chunks=tuple(chunks), tokens=embeddings.tokens)
 
     def fit_query(self, text: str) -> str:

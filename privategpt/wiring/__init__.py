@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from privategpt.api.deps import ApiOptions, Services
+from privategpt.api.metrics import Metrics
 from privategpt.api.profiles import CitationStyle, ModelCatalog, ModelProfile
 from privategpt.backends.embedding import bundled as bundled_embedding
 from privategpt.backends.llm.bundled_model import locate_bundled_model, verify_model
@@ -28,6 +29,7 @@ from privategpt.backends.state.store import SqlStateStore
 from privategpt.backends.state.usage import SqlUsage
 from privategpt.backends.vectors.shard import optimize_folder
 from privategpt.domain.errors import InvalidSettings
+from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, Parser, StateStore, VectorIndex
 from privategpt.domain.websearch import Quota
 from privategpt.services.access import Keys
@@ -38,6 +40,7 @@ from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.ingestion import Ingestion
 from privategpt.services.limits import BoundedAnswers, RequestRate, Storage, TenantLimits
 from privategpt.services.maintenance import refuse_changed_embedding
+from privategpt.services.observed import ObservedAnswers
 from privategpt.services.retrieval import Retrieval
 from privategpt.services.websearch import WebSearch
 from privategpt.settings import EmbeddingSettings, LlmSettings, Settings, WebSearchSettings
@@ -89,6 +92,7 @@ class OpenServer:
 
     services: Services
     options: ApiOptions
+    metrics: Metrics
     description: tuple[str, ...]
 
 
@@ -116,17 +120,23 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
         stack.push_async_callback(keys.close)
         required_keys = await keys_to_serve_with(settings, keys)
         limits = tenant_limits(settings)
+        metrics = Metrics(clock=time.monotonic)
         # The engine's process loads its model while this one loads its own.
         starting = asyncio.create_task(start_llm(settings.llm))
         try:
-            library = await _library(stack, settings, database, any_index=False)
+            library = await _library(stack, settings, database, any_index=False, observer=metrics)
         except BaseException:
             starting.cancel()
             await asyncio.wait([starting])
             raise
         llm = await _opened(stack, starting)
-        retrieval = Retrieval(embedding=library.embedding, index=library.index, state=library.state)
-        web = _web_search(settings.web_search, library.quota, limits)
+        retrieval = Retrieval(
+            embedding=library.embedding,
+            index=library.index,
+            state=library.state,
+            observer=metrics,
+        )
+        web = _web_search(settings.web_search, library.quota, limits, metrics)
         stack.push_async_callback(web.close)
         answering = Answering(
             llm=llm,
@@ -139,12 +149,12 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             verifier=await make_verifier(settings.answers, llm),
         )
         services = Services(
-            answering=BoundedAnswers(answering, limits=limits),
+            answering=BoundedAnswers(ObservedAnswers(answering, observer=metrics), limits=limits),
             token_counter=answering,
             attachments=AttachmentReader(parser=library.parser),
             ingestion=library.ingestion,
             retrieval=retrieval,
-            embeddings=EmbeddingService(model=library.embedding),
+            embeddings=EmbeddingService(model=library.embedding, observer=metrics),
             web_search=web,
             checks={"state": library.state.check, "vectors": library.index.check, "llm": llm.check},
             models=_models(settings, library.embedding),
@@ -155,6 +165,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
         )
         yield OpenServer(
             services=services,
+            metrics=metrics,
             options=_options(settings, uploads=_fresh_folder(settings.server.data_dir / "uploads")),
             description=_description(
                 settings, llm=llm, embedding=library.embedding, keys=required_keys
@@ -193,7 +204,12 @@ def describe_models(settings: Settings, *, verify: bool) -> list[str]:
 
 
 async def _library(
-    stack: AsyncExitStack, settings: Settings, database: Database, *, any_index: bool
+    stack: AsyncExitStack,
+    settings: Settings,
+    database: Database,
+    *,
+    any_index: bool,
+    observer: Observer = UNOBSERVED,
 ) -> OpenLibrary:
     state = SqlStateStore(database=database)
     embedding = await _opened(stack, load_embedding(settings.embedding))
@@ -216,6 +232,7 @@ async def _library(
         now=_now,
         new_id=_new_id,
         room=storage.room,
+        observer=observer,
     )
     await ingestion.sweep()
     return OpenLibrary(
@@ -234,7 +251,9 @@ async def _opened(stack: AsyncExitStack, opening: Awaitable[PartT]) -> PartT:
     return part
 
 
-def _web_search(settings: WebSearchSettings, quota: Quota, limits: TenantLimits) -> WebSearch:
+def _web_search(
+    settings: WebSearchSettings, quota: Quota, limits: TenantLimits, observer: Observer
+) -> WebSearch:
     own = {
         tenant: limit.searches_per_day
         for tenant, limit in limits.of_some.items()
@@ -245,7 +264,7 @@ def _web_search(settings: WebSearchSettings, quota: Quota, limits: TenantLimits)
         allowance=Allowance(quota=quota, per_day=settings.searches_per_day, now=_now, own=own),
         results=settings.results,
         deadline_s=settings.deadline_s,
-        observe=lambda _: None,
+        observe=observer.searched,
     )
 
 
