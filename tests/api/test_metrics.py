@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.ingestion import Ingestion
 from privategpt.services.observed import ObservedAnswers
 from privategpt.services.retrieval import Retrieval
+from privategpt.settings import DEFAULT_FOLDER
 from tests.fakes.answering import FakeAnswers
 from tests.fakes.edge import Edge
 from tests.fakes.keys import FakeKeyStore
@@ -265,3 +267,10 @@ async def test_who_is_not_observed_does_the_same() -> None:
     assert [event async for event in observed] == answers.script
     UNOBSERVED.searched(SearchOutcome.OFF)
     UNOBSERVED.embedded(1)
+
+
+def test_the_page_names_every_metric_and_no_other(metrics: Metrics) -> None:
+    page = (DEFAULT_FOLDER / "docs" / "deployment.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(privategpt_\w+)`", page, re.MULTILINE))
+    told_of = set(re.findall(r"^# TYPE (privategpt_\w+) ", metrics.render().decode(), re.MULTILINE))
+    assert named == {name for name in told_of if not name.endswith("_created")}
