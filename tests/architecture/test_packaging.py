@@ -49,12 +49,25 @@ def test_shell_scripts_pass_shellcheck() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("profile", ["qdrant", "ollama"])
+@pytest.mark.parametrize("profile", ["qdrant", "ollama", "searxng"])
 def test_every_compose_profile_is_a_settings_profile_that_names_its_service(profile: str) -> None:
     compose = yaml.safe_load(_read("docker-compose.yaml"))
     assert compose["services"][profile]["profiles"] == [profile]
     settings = load_settings({"PRIVATEGPT_PROFILES": profile})
-    assert f"//{profile}:" in f"{settings.vectors.url} {settings.llm.base_url}"
+    searxng = settings.web_search.searxng.url
+    assert f"//{profile}:" in f"{settings.vectors.url} {settings.llm.base_url} {searxng}"
+
+
+def test_the_searxng_of_the_compose_file_answers_in_json() -> None:
+    service = yaml.safe_load(_read("docker-compose.yaml"))["services"]["searxng"]
+    (mounted,) = service["volumes"]
+    path, target, mode = mounted.split(":")
+    assert (target, mode) == ("/etc/searxng/settings.yml", "ro")
+    searxng = yaml.safe_load(_read(path))
+    assert "json" in searxng["search"]["formats"]
+    assert searxng["use_default_settings"] is True
+    settings = load_settings({"PRIVATEGPT_PROFILES": "searxng"})
+    assert settings.web_search.provider == "searxng"
 
 
 def test_the_dockerfile_installs_as_the_makefile_does() -> None:
