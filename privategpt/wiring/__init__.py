@@ -33,6 +33,7 @@ from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, Parser, StateStore, VectorIndex
 from privategpt.domain.websearch import Quota
 from privategpt.services.access import Keys
+from privategpt.services.admission import AdmittedAnswers
 from privategpt.services.allowance import Allowance
 from privategpt.services.answering import Answering
 from privategpt.services.attachments import AttachmentReader
@@ -149,7 +150,13 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             verifier=await make_verifier(settings.answers, llm),
         )
         services = Services(
-            answering=BoundedAnswers(ObservedAnswers(answering, observer=metrics), limits=limits),
+            answering=BoundedAnswers(
+                AdmittedAnswers(
+                    ObservedAnswers(answering, observer=metrics),
+                    at_once=_answers_at_once(settings.llm),
+                ),
+                limits=limits,
+            ),
             token_counter=answering,
             attachments=AttachmentReader(parser=library.parser),
             ingestion=library.ingestion,
@@ -326,6 +333,11 @@ def _description(
         f"  data folder    {settings.server.data_dir}",
         f"  API keys       {'needed' if keys else 'none: everybody who reaches it is let in'}",
     )
+
+
+def _answers_at_once(llm: LlmSettings) -> int:
+    """How many are taken on: those that the engine writes at once, and those that may wait."""
+    return llm.max_waiting + (llm.slots if llm.mode == "embedded" else 0)
 
 
 def _llm_name(llm: LlmSettings) -> str:

@@ -1,0 +1,65 @@
+"""An engine that gives whatever is asked for: text, a tool call, or JSON of a schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tests.fakes.llm_server import (
+    CHAT,
+    Received,
+    Reply,
+    ScriptedServer,
+    answer,
+    delta_chunk,
+    finish_chunk,
+    sse,
+    usage_chunk,
+)
+
+TEXT = ("Hello", " there.")
+
+
+def obliging_engine() -> ScriptedServer:
+    """A scripted server that reads what it is asked."""
+    return ScriptedServer().on(CHAT, _reply)
+
+
+def example(schema: Mapping[str, Any]) -> Any:
+    """A value that a simple JSON Schema allows."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema.get("type") == "object":
+        return {name: example(part) for name, part in schema.get("properties", {}).items()}
+    return {"string": "Paris", "number": 1.5, "integer": 1, "boolean": True, "array": []}.get(
+        str(schema.get("type"))
+    )
+
+
+def _reply(request: Received) -> Reply:
+    asked = request.body
+    tools = asked.get("tools") or []
+    form = asked.get("response_format") or {}
+    if tools and asked.get("tool_choice") != "none":
+        return _call(tools[0]["function"])
+    if form.get("type") == "json_schema":
+        return answer(json.dumps(example(form["json_schema"]["schema"])))
+    if form.get("type") == "json_object":
+        return answer('{"place": "Paris"}')
+    return answer(*TEXT)
+
+
+def _call(function: Mapping[str, Any]) -> Reply:
+    arguments = json.dumps(example(function.get("parameters", {})))
+    call = {
+        "index": 0,
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": function["name"], "arguments": arguments},
+    }
+    return sse(
+        delta_chunk({"role": "assistant", "content": None, "tool_calls": [call]}),
+        finish_chunk("tool_calls"),
+        usage_chunk(),
+    )
