@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
 
 from fastapi import FastAPI
+from opentelemetry.trace import TracerProvider
 from starlette.middleware.cors import CORSMiddleware
 
 from privategpt.api import errors
@@ -53,13 +54,15 @@ def create_app(
     *,
     options: ApiOptions = DEFAULT_OPTIONS,
     metrics: Metrics | None = None,
+    tracer_provider: TracerProvider | None = None,
     clock: Callable[[], float] = time.monotonic,
     lifespan: Lifespan = _no_lifespan,
     version: str = "0.1.0",
 ) -> FastAPI:
     """The ASGI application over `services`; `lifespan` opens and closes what is behind them.
 
-    `metrics` is what `services` are observed by; requests are counted there too.
+    `metrics` is what `services` are observed by; requests are counted there too. Without a
+    `tracer_provider` nothing is traced, whatever the environment says to FastAPI.
     """
     metrics = metrics or Metrics(clock=clock)
     app = FastAPI(
@@ -67,6 +70,14 @@ def create_app(
         description=DESCRIPTION,
         version=version,
         lifespan=lifespan,
+        telemetry={
+            "tracing": tracer_provider is not None,
+            "tracer_provider": tracer_provider,
+            "metrics": False,
+            # It would send on the text of exceptions, and of bodies that fail their schema.
+            "logs": False,
+            "auto_configure": False,
+        },
         redirect_slashes=False,
         # A body without a Content-Type is read as JSON, as curl users expect.
         strict_content_type=False,

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
+from opentelemetry.trace import TracerProvider
 from uvicorn.server import HANDLED_SIGNALS
 
 from privategpt.api.logs import configure_logging
 from privategpt.app import create_app
-from privategpt.domain.errors import StartRefused
+from privategpt.domain.errors import InvalidSettings, StartRefused
 from privategpt.settings import Settings
 from privategpt.wiring import open_server
 
@@ -57,11 +58,19 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
         secrets=settings.secrets(),
     )
     # Bound first: a port that is taken is told before the models are loaded.
-    with _bind(settings.server.host, settings.server.port) as bound:
+    with (
+        _traced(settings.server.traces_url) as tracer_provider,
+        _bind(settings.server.host, settings.server.port) as bound,
+    ):
         async with open_server(settings) as parts:
             server = _Server(
                 uvicorn.Config(
-                    create_app(parts.services, options=parts.options, metrics=parts.metrics),
+                    create_app(
+                        parts.services,
+                        options=parts.options,
+                        metrics=parts.metrics,
+                        tracer_provider=tracer_provider,
+                    ),
                     log_config=None,
                     access_log=False,
                     server_header=False,
@@ -74,6 +83,25 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
             for line in (*parts.description, *_addresses(bound)):
                 announce(line)
             await server.serve(sockets=[bound])
+
+
+@contextmanager
+def _traced(url: str | None) -> Generator[TracerProvider | None]:
+    """What makes the traces for the collector at `url`, if there is one."""
+    if url is None:
+        yield None
+        return
+    try:
+        from privategpt.api.tracing import make_tracer_provider, otlp_exporter
+    except ModuleNotFoundError as error:
+        raise InvalidSettings(
+            "Setting 'server.traces_url' needs OpenTelemetry: pip install 'privategpt[otel]'"
+        ) from error
+    provider = make_tracer_provider(otlp_exporter(url))
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
 
 
 def _bind(host: str, port: int) -> socket.socket:

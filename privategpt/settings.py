@@ -39,6 +39,7 @@ class ServerSettings(Section):
     data_dir: Path = Path("local_data")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["console", "json"] = "console"
+    traces_url: str | None = None
     max_upload_bytes: Count = 100_000_000
     max_body_bytes: Count = 20_000_000
     body_grace_s: Seconds = 30.0
