@@ -592,6 +592,14 @@ class TestCompletions:
         assert (await refused(client, COMPLETIONS, **body))["param"] == param
 
 
+async def test_a_call_in_the_mouth_of_anybody_but_the_assistant_is_no_call(
+    client: httpx.AsyncClient,
+) -> None:
+    call = {"name": "f", "arguments": "{}"}
+    body = {"messages": [{"role": "user", "content": "Hi", "function_call": call}]}
+    assert (await client.post(CHAT, json=body)).status_code == 200
+
+
 async def test_the_address_of_a_source_is_as_the_client_reaches_this_server(
     edge: Edge, new_client: NewClient
 ) -> None:

@@ -89,7 +89,9 @@ MESSAGES_ERRORS: dict[int | str, dict[str, Any]] = {
 MESSAGE_STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Successful Response",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        # Without a schema: in OpenAPI 3.1 it is not settled whether one describes the whole
+        # stream or each event, and readers differ.
+        "content": {"text/event-stream": {}},
     }
 }
 """The second form of a successful reply, where `stream` is true: Anthropic's named events."""

@@ -75,7 +75,7 @@ def conversation(messages: Sequence[ChatMessage], *, remote_images: bool) -> tup
     for index, message in enumerate(messages):
         param = f"messages[{index}]"
         calls = _calls(message, param)
-        if message.function_call is not None:
+        if calls and message.function_call is not None:
             last_function_call = calls[-1].id
         call_id = last_function_call if message.role == "function" else message.tool_call_id
         role = _ROLES[message.role]
