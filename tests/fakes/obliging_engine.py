@@ -1,4 +1,4 @@
-"""An engine that gives whatever is asked for: text, a tool call, or JSON of a schema."""
+"""An engine that gives whatever is asked for: text, thoughts, a tool call, or JSON of a schema."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.fakes.llm_server import (
     delta_chunk,
     finish_chunk,
     sse,
+    text_chunk,
     usage_chunk,
 )
 
@@ -47,7 +48,15 @@ def _reply(request: Received) -> Reply:
         return answer(json.dumps(example(form["json_schema"]["schema"])))
     if form.get("type") == "json_object":
         return answer('{"place": "Paris"}')
+    if asked.get("reasoning_effort"):
+        return _thought()
     return answer(*TEXT)
+
+
+def _thought() -> Reply:
+    thinking = delta_chunk({"role": "assistant", "reasoning_content": "Hm."})
+    usage = usage_chunk(completion_tokens_details={"reasoning_tokens": 2})
+    return sse(thinking, *map(text_chunk, TEXT), finish_chunk(), usage)
 
 
 def _call(function: Mapping[str, Any]) -> Reply:
