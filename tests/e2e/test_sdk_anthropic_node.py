@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.anthropic_server import FORECAST, RESULTS, anthropic_server
+from tests.e2e.server import RunningServer
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NODE = Path(__file__).parent / "anthropic_node"
 FILES = ("package.json", "package-lock.json", "sdk.mjs")
 
@@ -64,3 +66,19 @@ def test_create_and_stream_keep_citations_and_sources(folder: Path, tmp_path: Pa
         404,
         "not_found_error",
     )
+
+
+def test_the_example_runs_as_it_is(folder: Path, server: RunningServer) -> None:
+    # node looks for packages beside the script.
+    script = Path(shutil.copytree(EXAMPLES, folder / "examples", dirs_exist_ok=True))
+    run = subprocess.run(
+        ["node", str(script / "anthropic_sdk.mjs")],
+        check=False,
+        env={**os.environ, "BASE_URL": server.base_url},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert " tokens" in run.stdout
+    assert " false " not in run.stdout
