@@ -6,7 +6,7 @@ TORCH_INDEX ?=
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint types contract bench evals clean
+.PHONY: help run install test check lint types contract bench soak evals clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ contract: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev ## Measure speed beside each engine's bare limit
 	$(BIN)/python -m benchmarks
+
+soak: $(VENV)/.installed-dev ## Load that hurts, then rest: what is answered and what is given back
+	$(BIN)/python -m benchmarks.soak
 
 evals: $(VENV)/.installed-dev ## Measure support and answers on ../shared/eval (hours; resumes)
 	$(BIN)/python -m evals.support

@@ -39,9 +39,9 @@ def example(schema: Mapping[str, Any]) -> Any:
 
 
 def _reply(request: Received) -> Reply:
-    asked = request.body
-    tools = asked.get("tools") or []
-    form = asked.get("response_format") or {}
+    asked: dict[str, Any] = request.body
+    tools: list[dict[str, Any]] = asked.get("tools") or []
+    form: dict[str, Any] = asked.get("response_format") or {}
     if tools and asked.get("tool_choice") != "none":
         return _call(tools[0]["function"])
     if form.get("type") == "json_schema":

@@ -1,0 +1,303 @@
+"""Load that hurts, then rest: what a server still answers, and whether it gives everything back.
+
+    python -m benchmarks.soak --seconds 120
+
+Thirty clients leave large streams at once, two hundred chat, fifty read slowly, a hundred stream
+at an engine's pace. /health is asked all the while. The engine is scripted and in a process of
+its own, as are the server and this: three on what processors there are, so read the figures
+beside those of the engine asked directly, in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.e2e.processes import Use, descriptors, family
+from tests.e2e.stacks import ours
+
+LEAVING, CHATTING, SLOW, PACED = 30, 200, 50, 100
+TOKENS_PER_S = 20
+CHAT_TOKENS = 64
+ENDLESS = 1_000_000
+CEILING_TOKENS = 200
+SLOW_READ_BYTES = 512
+PROBE_S = 0.05
+HEALTHY_S = 0.2
+
+
+async def serve_engine() -> None:
+    """The scripted engine: the last message says, as JSON, how many tokens and how fast."""
+    open_now = 0
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal open_now
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            if b"/v1/chat/completions" in head:
+                length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+                body = json.loads(await reader.readexactly(length))
+                open_now += 1
+                try:
+                    await _write_reply(writer, json.loads(body["messages"][-1]["content"]))
+                finally:
+                    open_now -= 1
+            else:
+                text = json.dumps({"data": [], "open": open_now}).encode()
+                writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n")
+                writer.write(b"Content-Length: %d\r\n\r\n" % len(text) + text)
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(converse, "127.0.0.1", 0, backlog=1024)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+
+async def _write_reply(writer: asyncio.StreamWriter, asked: dict[str, float]) -> None:
+    loop = asyncio.get_running_loop()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+    began, pace_s = loop.time(), asked.get("pace_s", 0.0)
+    for number in range(int(asked["tokens"])):
+        if pace_s:
+            await asyncio.sleep(max(0.0, began + number * pace_s - loop.time()))
+        writer.write(_chunk({"content": "word "}, None))
+        await writer.drain()
+    writer.write(_chunk({}, "stop") + b"data: [DONE]\n\n")
+    await writer.drain()
+
+
+def _chunk(delta: dict[str, str], reason: str | None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    frame = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
+    return b"data: " + json.dumps({**frame, "choices": [choice]}).encode() + b"\n\n"
+
+
+@asynccontextmanager
+async def engine() -> AsyncGenerator[str]:
+    """The scripted engine in a process of its own; yields its address."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "benchmarks.soak", "--engine"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None  # noqa: S101 - both are pipes
+    assert process.stdin is not None  # noqa: S101
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+@asynccontextmanager
+async def streamed(
+    url: str, tokens: int, pace_s: float = 0.0
+) -> AsyncGenerator[AsyncIterator[bytes]]:
+    """The lines of a streamed answer of so many tokens."""
+    content = json.dumps({"tokens": tokens, "pace_s": pace_s})
+    asked = {"messages": [{"role": "user", "content": content}], "stream": True}
+    body = json.dumps(asked).encode()
+    reader, writer = await _connect(url)
+    writer.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    )
+    try:
+        yield reader
+    finally:
+        writer.close()
+
+
+async def _connect(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    address = urlsplit(url)
+    return await asyncio.open_connection(address.hostname, address.port)
+
+
+async def _get(url: str, path: str) -> bytes:
+    reader, writer = await _connect(url)
+    try:
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+async def tokens_of(url: str, tokens: int, pace_s: float = 0.0) -> int:
+    """Read an answer to its end; how many tokens came."""
+    async with streamed(url, tokens, pace_s) as lines:
+        return sum(
+            [
+                line.count(b'"content":"word "') + line.count(b'"content": "word "')
+                async for line in lines
+            ]
+        )
+
+
+async def leave_at_once(url: str, _: float) -> str:
+    """Large streams, all left in the same moment."""
+    async with contextlib.AsyncExitStack() as stack:
+        readers = [await stack.enter_async_context(streamed(url, ENDLESS)) for _ in range(LEAVING)]
+        await asyncio.gather(*(anext(aiter(reader)) for reader in readers))
+    return f"{LEAVING} left"
+
+
+async def chat(url: str, _: float) -> str:
+    """Many short chats at the same time."""
+    asked = [tokens_of(url, CHAT_TOKENS, 1 / TOKENS_PER_S) for _ in range(CHATTING)]
+    whole = sum(count == CHAT_TOKENS for count in await asyncio.gather(*asked))
+    return f"{whole} of {CHATTING} whole"
+
+
+async def read_slowly(url: str, seconds: float) -> str:
+    """Clients that take a little now and then of streams that have no end."""
+
+    async def crawl() -> int:
+        async with streamed(url, ENDLESS) as lines:
+            assert isinstance(lines, asyncio.StreamReader)  # noqa: S101
+            until, taken = time.monotonic() + seconds, 0
+            while time.monotonic() < until:
+                taken += len(await lines.read(SLOW_READ_BYTES))
+                await asyncio.sleep(0.5)
+            return taken
+
+    taken = await asyncio.gather(*(crawl() for _ in range(SLOW)))
+    return f"{sum(taken) // SLOW} bytes each"
+
+
+PHASES = {"leaving at once": leave_at_once, "chatting": chat, "reading slowly": read_slowly}
+
+
+@dataclass(slots=True)
+class Probe:
+    """Asks /health again and again, and keeps how long each answer took."""
+
+    url: str
+    seconds: list[float] = field(default_factory=list[float])
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            began = time.monotonic()
+            answered = await _get(self.url, "/health")
+            self.seconds.append(time.monotonic() - began)
+            if b" 200 " not in answered[:20]:
+                self.seconds[-1] = float("inf")
+            await asyncio.sleep(PROBE_S)
+
+    def p99(self) -> float:
+        """Of what was asked since the last call."""
+        taken, self.seconds = sorted(self.seconds), []
+        return taken[min(len(taken) - 1, len(taken) * 99 // 100)] if taken else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """What a server has at one moment."""
+
+    resident_mb: float
+    descriptors: int
+    threads: int
+    upstream: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.resident_mb:.0f} MB resident, {self.descriptors} descriptors, "
+            f"{self.threads} threads, {self.upstream} upstream streams"
+        )
+
+
+async def holds(pid: int, engine_url: str) -> Holds:
+    """What the server's own process has now, and how many streams the engine has open."""
+    own: Use = next(use for use in family(pid) if use.pid == pid)
+    body = (await _get(engine_url, "/v1/models")).rpartition(b"\r\n\r\n")[2]
+    return Holds(
+        resident_mb=own.resident_bytes / 1e6,
+        descriptors=descriptors(pid),
+        threads=own.threads,
+        upstream=int(json.loads(body)["open"]),
+    )
+
+
+async def pace_kept(url: str, seconds: float) -> float:
+    """The share of an engine's pace that a hundred streams at once keep."""
+    tokens = int(seconds * TOKENS_PER_S)
+    began = time.monotonic()
+    counts = await asyncio.gather(*(tokens_of(url, tokens, 1 / TOKENS_PER_S) for _ in range(PACED)))
+    took = time.monotonic() - began
+    return sum(counts) / PACED / took / TOKENS_PER_S
+
+
+async def ceiling(url: str) -> float:
+    """Tokens a second of a hundred streams together from an engine that does not pause."""
+    began = time.monotonic()
+    counts = await asyncio.gather(*(tokens_of(url, CEILING_TOKENS) for _ in range(PACED)))
+    return sum(counts) / (time.monotonic() - began)
+
+
+async def soak(seconds: float, idle_s: float) -> bool:
+    """Run everything and print it; whether all that is promised was kept."""
+    share_s = max(5.0, seconds / (len(PHASES) + 3))
+    kept = True
+    with tempfile.TemporaryDirectory() as folder:
+        async with engine() as engine_url:
+            server = ours(Path(folder) / "data", f"{engine_url}/v1")
+            url, process = await asyncio.to_thread(server.__enter__)
+            try:
+                await asyncio.gather(*(tokens_of(url, 5) for _ in range(20)))
+                await asyncio.sleep(2)
+                before = await holds(process.pid, engine_url)
+                print(f"before          {before}", flush=True)
+                probe = Probe(url)
+                probing = asyncio.create_task(probe.run())
+                for name, phase in PHASES.items():
+                    told = await phase(url, share_s)
+                    p99_s = probe.p99()
+                    kept = kept and p99_s <= HEALTHY_S
+                    now = await holds(process.pid, engine_url)
+                    print(f"{name:15} /health p99 {p99_s * 1000:.0f} ms; {told}; {now}", flush=True)
+                probing.cancel()
+                await asyncio.sleep(idle_s)
+                print(
+                    f"after {idle_s:g} s idle  {await holds(process.pid, engine_url)}", flush=True
+                )
+                through, direct = (
+                    await pace_kept(url, share_s),
+                    await pace_kept(engine_url, share_s),
+                )
+                kept = kept and through >= 0.95
+                print(f"pace kept       {through:.1%} through the server, {direct:.1%} direct")
+                through, direct = await ceiling(url), await ceiling(engine_url)
+                print(f"ceiling         {through:.0f} tokens/s, {direct:.0f} direct", flush=True)
+                await asyncio.sleep(idle_s)
+                print(f"at the end      {await holds(process.pid, engine_url)}", flush=True)
+            finally:
+                await asyncio.to_thread(server.__exit__, None, None, None)
+    return kept
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120.0, help="for all loads together")
+    parser.add_argument("--idle", type=float, default=30.0, help="seconds of rest after them")
+    parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.engine:
+        asyncio.run(serve_engine())
+    elif not asyncio.run(soak(options.seconds, options.idle)):
+        sys.exit("/health took longer than 200 ms, or the pace was not kept")
+
+
+if __name__ == "__main__":
+    main()
