@@ -80,7 +80,7 @@ class Bench:
         """First bytes; while the libraries of both sides are still the same."""
         efforts = {
             None: self.plan.effort(20),
-            self.settings.retrieval.context_chunks: self.plan.effort(60, at_least=5),
+            self.settings.retrieval.context_chunks: self.plan.effort(45),
         }
         for context_chunks, effort in efforts.items():
             for row in await chat.first_byte_rows(
@@ -116,7 +116,7 @@ class Bench:
             url=self.server.url,
             engines=self.engines,
             peer=Peer(),
-            effort=self.plan.effort(60, at_least=3),
+            effort=self.plan.effort(60),
         ):
             yield row
         yield await ingestion.pdf_row(

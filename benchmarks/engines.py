@@ -14,34 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import qdrant_edge as qe
-
-from benchmarks.vector_index import bare_request
+from benchmarks.bare_index import BareIndex, open_copy
 from privategpt.backends.embedding import bundled
 from privategpt.backends.embedding.cpu import choose_dtype, read_cpuinfo
 from privategpt.backends.llm.bundled_model import NAME, locate_bundled_model
 from privategpt.backends.llm.llama_cpp import DEFAULT_CONTEXT_TOKENS, processors
 from privategpt.backends.llm.llama_process import LlamaOptions, start_process
 from privategpt.backends.llm.openai_compatible import OpenAICompatibleModel
-from privategpt.backends.vectors.shard import ShardFolder, open_shard
-from privategpt.backends.vectors.words import WordEncoder
-from privategpt.domain.ports import EmbeddingModel, Vector
+from privategpt.domain.ports import EmbeddingModel
 from privategpt.settings import Settings
 from privategpt.wiring import OpenLibrary, open_library
 
 BATCH_SIZE = 32
-
-
-@dataclass(frozen=True, slots=True)
-class BareIndex:
-    """A shard asked directly, on a copy of the files that the server has open."""
-
-    shard: ShardFolder
-    words: WordEncoder
-
-    def query(self, text: str, vector: Vector) -> list[qe.ScoredPoint]:
-        """The ten best by both legs; blocks."""
-        return self.shard.query(bare_request(text, vector, self.words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +58,15 @@ async def open_engines(settings: Settings, library_dir: Path) -> AsyncGenerator[
         library_dir.with_name(f"{library_dir.name}-{use}") for use in ("library", "index")
     )
     await asyncio.to_thread(shutil.copytree, library_dir, library_copy)
-    await asyncio.to_thread(shutil.copytree, library_dir / "vectors", index_copy)
-    async with (
-        open_library(at(settings, library_copy)) as library,
-        bare_llama(settings) as llama,
-    ):
-        shard = open_shard(index_copy, dimensions=library.embedding.dimensions)
-        try:
-            yield Engines(library, BareIndex(shard, WordEncoder()), llama)
-        finally:
-            shard.close()
+    index = await asyncio.to_thread(open_copy, library_dir / "vectors", index_copy)
+    try:
+        async with (
+            open_library(at(settings, library_copy)) as library,
+            bare_llama(settings) as llama,
+        ):
+            yield Engines(library, index, llama)
+    finally:
+        index.close()
 
 
 def at(settings: Settings, data_dir: Path) -> Settings:

@@ -18,15 +18,13 @@ import time
 from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
-import qdrant_edge as qe
 import uvloop
 
+from benchmarks.bare_index import CANDIDATES, LIMIT, open_copy
 from benchmarks.library import UPSERT_BATCH, fill
 from privategpt.backends.state.opening import open_state_store
 from privategpt.backends.vectors.edge import EdgeIndex
-from privategpt.backends.vectors.points import DENSE, WORDS
 from privategpt.backends.vectors.shard import open_shard
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.ports import (
@@ -39,8 +37,6 @@ from privategpt.services.retrieval import Retrieval
 from privategpt.wiring import TENANT
 
 DIMENSIONS = 384
-CANDIDATES = 100
-LIMIT = 10
 EMBEDDING_S = 0.008
 VOCABULARY = 30_000
 WORDS_PER_CHUNK = 180
@@ -119,22 +115,11 @@ class KnownVectors:
         """Nothing to release."""
 
 
-def bare_request(text: str, vector: Vector, words: WordEncoder) -> qe.QueryRequest:
-    """The same hybrid query without tenant, filter or payload."""
-    weights = words.query(text) or qe.SparseVector([], [])
-    legs = [
-        qe.Prefetch(limit=CANDIDATES, query=qe.Query.Nearest(vector.tolist(), using=DENSE)),
-        qe.Prefetch(limit=CANDIDATES, query=qe.Query.Nearest(weights, using=WORDS)),
-    ]
-    return qe.QueryRequest(limit=LIMIT, query=cast("qe.Fusion", qe.Fusion.Dbsf()), prefetches=legs)
-
-
 async def measure(folder: Path, *, points: int, queries: int) -> None:
     """Fill an index and a store in `folder`, ask, and print."""
     texts = Texts()
-    words = WordEncoder()
     shard = open_shard(folder / "vectors", dimensions=DIMENSIONS)
-    index = EdgeIndex(shard=shard, words=words, candidates=CANDIDATES, tenants=())
+    index = EdgeIndex(shard=shard, words=WordEncoder(), candidates=CANDIDATES, tenants=())
     state = await open_state_store(folder)
     seconds = await fill(
         index, state, texts, points=points, words_per_chunk=WORDS_PER_CHUNK, dimensions=DIMENSIONS
@@ -147,8 +132,10 @@ async def measure(folder: Path, *, points: int, queries: int) -> None:
     embedding = KnownVectors(questions)
     retrieval = Retrieval(embedding=embedding, index=index, state=state)
 
+    engine = open_copy(folder / "vectors", folder / "copy")
+
     async def bare(text: str) -> float:
-        shard.query(bare_request(text, questions[text], words))
+        engine.query(text, questions[text])
         return 0
 
     async def adapter(text: str) -> float:
@@ -162,6 +149,7 @@ async def measure(folder: Path, *, points: int, queries: int) -> None:
 
     ways = {"bare engine": bare, "index": adapter, "retrieval": whole}
     await report(ways, list(questions))
+    engine.close()
     await index.close()
     await state.close()
 

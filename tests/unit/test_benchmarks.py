@@ -33,19 +33,32 @@ async def test_the_ways_take_turns_who_begins_changes_and_the_first_turn_is_not_
         order.append(f"bare {turn}")
         return 1.0 + turn
 
-    taken = await in_turns({"ours": ours, "bare": bare}, Effort(seconds=0, at_least=2, at_most=2))
+    taken = await in_turns(
+        {"ours": ours, "bare": bare}, Effort(seconds=3600, at_least=2, at_most=2)
+    )
 
     assert order == ["bare 0", "ours 0", "ours 1", "bare 1", "bare 2", "ours 2"]
     assert taken == {"ours": [11.0, 12.0], "bare": [2.0, 3.0]}
 
 
-async def test_turns_go_on_while_there_is_time_but_not_beyond_their_bound() -> None:
-    async def way(_: int) -> float:
-        return 1.0
+@pytest.mark.parametrize(
+    ("turns", "elapsed_s", "another"),
+    [
+        (0, 999, True),  # the uncounted one
+        (1, 999, True),  # the first that counts
+        (2, 39, True),  # there should be three
+        (2, 40, False),  # the machine is too busy for three
+        (4, 9, True),  # there is time
+        (4, 10, False),
+        (8, 0, False),  # seven are enough
+    ],
+)
+def test_turns_go_on_for_the_time_within_the_bounds(
+    turns: int, elapsed_s: float, *, another: bool
+) -> None:
+    effort = Effort(seconds=10, at_least=3, at_most=7)
 
-    taken = await in_turns({"ours": way}, Effort(seconds=3600, at_least=1, at_most=7))
-
-    assert taken == {"ours": [1.0] * 7}
+    assert effort.wants_another(turns, elapsed_s=elapsed_s) is another
 
 
 async def test_once_is_one_counted_turn() -> None:
