@@ -240,7 +240,6 @@ BAD_IMAGE = {"type": "image", "source": {"type": "url", "url": "http://10.0.0.1/
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"max_tokens": None}, "max_tokens"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
@@ -370,6 +369,19 @@ async def test_any_version_and_either_key_header_will_do(client: httpx.AsyncClie
         {},
     ):
         assert (await client.post(MESSAGES, json=ASK, headers=headers)).status_code == 200
+
+
+async def test_the_request_of_seed_003_has_no_max_tokens(
+    edge: Edge, client: httpx.AsyncClient
+) -> None:
+    question = "What is the weather forecast for Lisbon this weekend?"
+    body = {
+        "model": "private-gpt",
+        "web_search": True,
+        "messages": [{"role": "user", "content": question}],
+    }
+    assert (await client.post(MESSAGES, json=body)).status_code == 200
+    assert edge.answers.requests[-1].sampling.max_tokens is None
 
 
 async def test_tokens_are_counted_for_the_same_conversation(

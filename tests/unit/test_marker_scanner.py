@@ -190,7 +190,7 @@ CASES = [
     Case("no sources at all", "x [1].", "x.", 1, sources=0),
     Case("more than nine sources", "x [10, 12].", "x [10].", 1, sources=11),
     # positions are code points
-    Case("behind a sign, an emoji and an accent", "24 °C 😀 e\u0301 [1, 2]", "24 °C 😀 e\u0301 [1][2]"),
+    Case("behind sign, emoji, accent", "24 °C 😀 e\u0301 [1, 2]", "24 °C 😀 e\u0301 [1][2]"),
 ]
 # fmt: on
 
@@ -238,9 +238,9 @@ def test_reported_positions_are_code_points_of_the_released_text() -> None:
 FRAGMENTS = st.sampled_from(
     [
         "[1]", "[2", "[", "]", "【", "】", "［", "］", "`", "```", "~~~", "~", "\n", " ", "  ",
-        "\\", "(", ":", "1", "7", "0", ", ", "-", "–", "†", "^", "Source ", "Sour", "a", "water", "°",
-        "😀", "\n\n", "> ", "- ", "=", ".", "[7]", "[[1]]", " [9]", "2024", "http://x", "![", "](",
-        "and ", "p. 3", "[1†", "\r\n", "東", "!", "4:0†",
+        "\\", "(", ":", "1", "7", "0", ", ", "-", "–", "†", "^", "Source ", "Sour", "a", "water",
+        "°", "😀", "\n\n", "> ", "- ", "=", ".", "[7]", "[[1]]", " [9]", "2024", "http://x", "![",
+        "](", "and ", "p. 3", "[1†", "\r\n", "東", "!", "4:0†",
     ]
 )  # fmt: skip
 TEXTS = st.lists(FRAGMENTS, max_size=24).map("".join)

