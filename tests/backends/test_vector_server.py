@@ -209,7 +209,7 @@ async def grpc_failure(code: grpc.StatusCode | None, *, timeout_s: float = 5) ->
 
     server = grpc.aio.server()
     handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(answer)
-    handlers = grpc.method_handlers_generic_handler("qdrant.Points", {"Query": handler})
+    handlers = grpc.method_handlers_generic_handler("qdrant.Points", {"QueryBatch": handler})
     server.add_generic_rpc_handlers((handlers,))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

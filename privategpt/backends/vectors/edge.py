@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple, cast
+from typing import TypeVar, TypeVarTuple
 
 import qdrant_edge as qe
 from anyio import CapacityLimiter, to_thread
 
+from privategpt.backends.vectors.fusion import Fuse, fuse
 from privategpt.backends.vectors.points import (
     CHUNK_ID,
     DENSE,
@@ -44,12 +45,19 @@ class EdgeIndex:
     """A `VectorIndex` in a folder of this machine."""
 
     def __init__(
-        self, *, shard: ShardFolder, words: WordEncoder, candidates: int, tenants: Iterable[str]
+        self,
+        *,
+        shard: ShardFolder,
+        words: WordEncoder,
+        candidates: int,
+        tenants: Iterable[str],
+        fuse: Fuse = fuse,
     ) -> None:
         self._shard = shard
         self._words = words
         self._candidates = candidates
         self._tenants = set(tenants)
+        self._fuse = fuse
         self._readers = CapacityLimiter(READERS)
         self._writers = CapacityLimiter(1)
 
@@ -104,9 +112,9 @@ class EdgeIndex:
 
     def _search_now(self, query: VectorQuery) -> list[Hit]:
         alone = self._tenants <= {query.tenant}
-        request = _request(query, self._words, candidates=self._candidates, alone=alone)
-        found = self._shard.query(request)
-        return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in found]
+        legs = _legs(query, self._words, candidates=self._candidates, alone=alone)
+        meaning, *words = [_hits(points) for points in self._shard.query_batch(legs)]
+        return self._fuse(meaning, words[0] if words else [])[: query.limit]
 
     async def _delete(self, where: qe.Filter) -> None:
         await self._write(self._shard.write, [qe.UpdateOperation.delete_points_by_filter(where)])
@@ -121,7 +129,7 @@ class EdgeIndex:
 
 
 async def open_edge_index(
-    path: Path, *, dimensions: int, candidates: int, replace: bool = False
+    path: Path, *, dimensions: int, candidates: int, replace: bool = False, fuse: Fuse = fuse
 ) -> EdgeIndex:
     """Open the index in the folder `path`, or make one there.
 
@@ -133,7 +141,9 @@ async def open_edge_index(
     def open_now() -> EdgeIndex:
         shard = open_shard(path, dimensions=dimensions, replace=replace)
         tenants = shard.count_by(TENANT)
-        return EdgeIndex(shard=shard, words=WordEncoder(), candidates=candidates, tenants=tenants)
+        return EdgeIndex(
+            shard=shard, words=WordEncoder(), candidates=candidates, tenants=tenants, fuse=fuse
+        )
 
     return await to_thread.run_sync(open_now)
 
@@ -146,10 +156,10 @@ def _point(chunk: IndexedChunk, words: WordEncoder) -> qe.Point:
     return qe.Point(id=point_id(chunk.chunk.chunk_id), vector=vectors, payload=payload(chunk))
 
 
-def _request(
+def _legs(
     query: VectorQuery, words: WordEncoder, *, candidates: int, alone: bool
-) -> qe.QueryRequest:
-    """Both legs fused by the distribution of their scores.
+) -> list[qe.QueryRequest]:
+    """What is nearest by meaning and, where the query has words, by them.
 
     The corpus of the inverse document frequency is the tenant's own: no tenant's ranking tells
     anything of another's documents. Counting it takes 0.5 ms at 20,000 points and grows with
@@ -157,19 +167,22 @@ def _request(
     """
     allowed = _filter(conditions(query))
     depth = max(candidates, query.limit)
-    nearest = qe.Query.Nearest(query.vector.tolist(), using=DENSE)
-    legs = [qe.Prefetch(limit=depth, query=nearest, filter=allowed)]
+
+    def leg(nearest: qe.Query, params: qe.SearchParams | None = None) -> qe.QueryRequest:
+        return qe.QueryRequest(
+            limit=depth, query=nearest, filter=allowed, params=params, with_payload=[CHUNK_ID]
+        )
+
+    legs = [leg(qe.Query.Nearest(query.vector.tolist(), using=DENSE))]
     weights = words.query(query.text)
     if weights is not None:
-        matching = qe.Query.Nearest(weights, using=WORDS)
         corpus = None if alone else qe.IdfParams(corpus=_where(TENANT, query.tenant))
-        params = qe.SearchParams(idf=corpus)
-        legs.append(qe.Prefetch(limit=depth, query=matching, filter=allowed, params=params))
-    # The engine's stubs do not know that a variant of `Fusion` is a `Fusion`.
-    fusion = cast("qe.Fusion", qe.Fusion.Dbsf())
-    return qe.QueryRequest(
-        limit=query.limit, query=fusion, prefetches=legs, with_payload=[CHUNK_ID]
-    )
+        legs.append(leg(qe.Query.Nearest(weights, using=WORDS), qe.SearchParams(idf=corpus)))
+    return legs
+
+
+def _hits(points: Sequence[qe.ScoredPoint]) -> list[Hit]:
+    return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in points]
 
 
 def _filter(wanted: Conditions) -> qe.Filter:

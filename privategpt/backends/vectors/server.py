@@ -20,6 +20,7 @@ from qdrant_client.conversions.common_types import PointId
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from qdrant_edge import SparseVector
 
+from privategpt.backends.vectors.fusion import fuse
 from privategpt.backends.vectors.points import (
     CHUNK_ID,
     DENSE,
@@ -124,15 +125,11 @@ class ServerIndex:
             return []
         legs = _legs(query, self._words, candidates=self._candidates)
         async with _server_errors(self._timeout_s):
-            found = await self._client.query_points(
-                self._collection,
-                prefetch=legs,
-                query=models.FusionQuery(fusion=models.Fusion.DBSF),
-                limit=query.limit,
-                with_payload=[CHUNK_ID],
-                timeout=math.ceil(self._timeout_s),
+            found = await self._client.query_batch_points(
+                self._collection, legs, timeout=math.ceil(self._timeout_s)
             )
-        return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in found.points]
+        meaning, *words = [_hits(response.points) for response in found]
+        return fuse(meaning, words[0] if words else [])[: query.limit]
 
     async def chunk_counts(self) -> Mapping[str, int]:
         """For every document id that has vectors, how many."""
@@ -251,22 +248,35 @@ def _point(chunk: IndexedChunk, words: WordEncoder) -> models.PointStruct:
     )
 
 
-def _legs(query: VectorQuery, words: WordEncoder, *, candidates: int) -> list[models.Prefetch]:
+def _legs(query: VectorQuery, words: WordEncoder, *, candidates: int) -> list[models.QueryRequest]:
     """By meaning and by words; the latter weighs words by the tenant's own documents."""
     allowed = _filter(conditions(query))
     depth = max(candidates, query.limit)
-    dense = query.vector.tolist()
-    legs = [models.Prefetch(query=dense, using=DENSE, limit=depth, filter=allowed)]
+
+    def leg(
+        nearest: list[float] | models.SparseVector,
+        using: str,
+        params: models.SearchParams | None = None,
+    ) -> models.QueryRequest:
+        return models.QueryRequest(
+            query=nearest,
+            using=using,
+            limit=depth,
+            filter=allowed,
+            params=params,
+            with_payload=[CHUNK_ID],
+        )
+
+    legs = [leg(query.vector.tolist(), DENSE)]
     weights = words.query(query.text)
     if weights is not None:
         corpus = models.IdfCorpusParams(corpus=_where(TENANT, query.tenant))
-        params = models.SearchParams(idf=corpus)
-        legs.append(
-            models.Prefetch(
-                query=_sparse(weights), using=WORDS, limit=depth, filter=allowed, params=params
-            )
-        )
+        legs.append(leg(_sparse(weights), WORDS, models.SearchParams(idf=corpus)))
     return legs
+
+
+def _hits(points: Sequence[models.ScoredPoint]) -> list[Hit]:
+    return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in points]
 
 
 def _sparse(weights: SparseVector) -> models.SparseVector:

@@ -48,11 +48,11 @@ class ShardFolder:
         self._dimensions = dimensions
         self._writing = threading.Lock()
 
-    def query(self, request: qe.QueryRequest) -> list[qe.ScoredPoint]:
-        """Points that answer, best first."""
+    def query_batch(self, requests: Sequence[qe.QueryRequest]) -> list[list[qe.ScoredPoint]]:
+        """For every request the points that answer it, best first; planned as one."""
         shard = self._open_shard()
         with _engine_errors():
-            return shard.query(request)
+            return shard.query_batch(qe.QueryBatchRequest(list(requests)))
 
     def count(self, where: qe.Filter) -> int:
         """How many points match, exactly."""
