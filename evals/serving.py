@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def server(data_dir: Path, *, model_path: Path | None = None) -> Iterator[str]:
+def server(data_dir: Path, *, model_path: Path | None = None) -> Generator[str]:
     """Start `privategpt serve` on a free port with a GGUF model (None: the bundled one).
 
     Yields its base URL. Raises `RuntimeError` if it does not start.

@@ -137,11 +137,12 @@ def _recorded(record: Path) -> dict[str, Outcome]:
     if not record.exists():
         return {}
     rows = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
-    sequences = ("gold", "cited", "retrieved")
-    return {
-        row["question_id"]: Outcome(**{**row, **{key: tuple(row[key]) for key in sequences}})
-        for row in rows
-    }
+    return {row["question_id"]: _outcome(row) for row in rows}
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    sequences: dict[str, Any] = {key: tuple(row[key]) for key in ("gold", "cited", "retrieved")}
+    return Outcome(**{**row, **sequences})
 
 
 def _write(scores: Scores, **settings: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ class RunningServer:
 
 
 @contextmanager
-def running_server(data_dir: Path, **environ: str) -> Iterator[RunningServer]:
+def running_server(data_dir: Path, **environ: str) -> Generator[RunningServer]:
     """Start `privategpt serve` on a free port and stop it at the end, as an operator would."""
     with subprocess.Popen(
         [sys.executable, "-m", "privategpt", "serve", "--port", "0", "--data-dir", str(data_dir)],
