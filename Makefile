@@ -6,10 +6,10 @@ TORCH_INDEX ?=
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint types contract bench soak evals clean
+.PHONY: help run install test check lint types contract bench soak evals evals-retrieval clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 run: install ## Install if needed, then serve on http://127.0.0.1:8001
 	$(BIN)/privategpt serve
@@ -60,6 +60,9 @@ evals: $(VENV)/.installed-dev ## Measure support and answers on ../shared/eval (
 	$(BIN)/python -m evals.support
 	$(BIN)/python -m evals.answers --engine bundled
 	$(BIN)/python -m evals.answers --engine qwen
+
+evals-retrieval: $(VENV)/.installed-dev ## Measure search on the sets of ../shared/eval (or PRIVATEGPT_EVAL)
+	$(BIN)/python -m evals.retrieval
 
 clean: ## Remove .venv and caches; documents in local_data stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage*

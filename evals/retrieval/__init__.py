@@ -1,0 +1,1 @@
+"""How well the product's own retrieval finds, measured on public test collections."""

@@ -1,0 +1,116 @@
+"""`python -m evals.retrieval`: how well the product finds, on the sets of ../shared/eval.
+
+Another folder of BEIR-like sets: PRIVATEGPT_EVAL. Every set goes through the product's own
+splitter, store, index and retrieval, once in whole passages and once in its own chunks (a
+document is then as good as its best chunk among the hundred best). Vectors are kept in
+evals/.cache, so that only the first run takes long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from evals.models import CACHE
+from evals.retrieval.fusions import FUSIONS, OTHERS, OURS, RememberingFusion
+from evals.retrieval.library import Cut, Library, open_library
+from evals.retrieval.measures import Quality, mean, quality
+from evals.retrieval.sets import EvaluationSet, find_sets, read_set
+from evals.retrieval.table import Measured, read_last, tables, write
+from evals.retrieval.vectors import RememberingModel, open_memory
+from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
+from privategpt.backends.vectors.fusion import fuse
+from privategpt.wiring import TENANT
+
+EVAL = Path(os.environ.get("PRIVATEGPT_EVAL") or Path(__file__).parents[3] / "shared" / "eval")
+RESULTS = Path(__file__).parents[1] / "results"
+CUTS: tuple[Cut, ...] = ("whole", "chunks")
+DEPTH = 100
+
+_console = Console()
+
+
+def main(
+    only: Annotated[list[str] | None, typer.Option(help="A set; may be repeated.")] = None,
+    model: Annotated[str | None, typer.Option(help="Another model; not recorded.")] = None,
+) -> None:
+    """Index, search, measure, record."""
+    today = datetime.now(UTC).date()
+    measured = asyncio.run(_measure(only or find_sets(EVAL), model=model, day=today))
+    for table in tables(measured, read_last(RESULTS, before=today)):
+        _console.print(table)
+
+
+async def _measure(names: list[str], *, model: str | None, day: date) -> list[Measured]:
+    embedding = RememberingModel(
+        load_sentence_transformers(model), memory=open_memory(CACHE / "retrieval-vectors.sqlite3")
+    )
+    measured: list[Measured] = []
+    with Progress(console=_console) as progress:
+        for name in names:
+            collection = read_set(EVAL, name)
+            for cut in CUTS:
+                new = await _measure_set(collection, cut, embedding=embedding, progress=progress)
+                if model is None:
+                    write(RESULTS, new, model=embedding.name, day=day)
+                measured += new
+    await embedding.close()
+    return measured
+
+
+async def _measure_set(
+    collection: EvaluationSet, cut: Cut, *, embedding: RememberingModel, progress: Progress
+) -> list[Measured]:
+    task = progress.add_task(f"{collection.name}, {cut}", total=3)
+    with tempfile.TemporaryDirectory() as folder:
+        async with AsyncExitStack() as stack:
+            library = await open_library(
+                collection,
+                Path(folder),
+                cut=cut,
+                embedding=embedding,
+                stack=stack,
+                progress=lambda share: progress.update(task, completed=share),
+            )
+            await embedding.learn_queries(
+                list(collection.queries.values()),
+                done=lambda count: progress.advance(task, count / len(collection.queries)),
+            )
+            found = await _rankings(collection, library, advance=partial(progress.advance, task))
+    return [
+        Measured(collection.name, cut, ranking, mean(qualities))
+        for ranking, qualities in found.items()
+    ]
+
+
+async def _rankings(
+    collection: EvaluationSet, library: Library, *, advance: Callable[[float], None]
+) -> dict[str, list[Quality]]:
+    """Ours as the product answers; the others from the legs that it was made of."""
+    legs = RememberingFusion(fuse)
+    retrieval = library.retrieval(legs)
+    qualities: dict[str, list[Quality]] = {ranking: [] for ranking in FUSIONS}
+    for query, text in collection.queries.items():
+        found = await retrieval.search(retrieval.fit_query(text), tenant=TENANT, limit=DEPTH)
+        ids = {OURS: [one.chunk.chunk_id for one in found.chunks]}
+        ids |= {name: legs.ranking(other)[:DEPTH] for name, other in OTHERS.items()}
+        for name, chunk_ids in ids.items():
+            ranking = dict.fromkeys(library.names[one] for one in chunk_ids)
+            qualities[name].append(quality(list(ranking), collection.relevant[query]))
+        advance(1 / len(collection.queries))
+    return qualities
+
+
+if __name__ == "__main__":
+    typer.run(main)
