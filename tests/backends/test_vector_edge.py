@@ -65,10 +65,12 @@ async def test_chunks_and_deletions_survive_a_restart(tmp_path: Path) -> None:
     index = await open_index(tmp_path)
     await index.upsert([chunk(1), chunk(2), chunk(3, doc_id="gone")])
     await index.delete_document("gone")
-    before = await index.search(ask(2))
+    before = [hit.chunk_id for hit in await index.search(ask(2))]
     await index.close()
     index = await open_index(tmp_path)
-    assert await index.search(ask(2)) == before
+    # Not the scores: until then the engine counts the deleted in how rare a word is.
+    assert [hit.chunk_id for hit in await index.search(ask(2))] == before
+    assert sorted(before) == ["file/doc/1", "file/doc/2"]
     assert dict(await index.chunk_counts()) == {"doc": 2}
     await index.close()
 
