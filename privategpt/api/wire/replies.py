@@ -347,9 +347,9 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Successful Response",
-        "content": {
-            "text/event-stream": {"schema": {"$ref": "#/components/schemas/OpenAICompletion"}}
-        },
+        # Without a schema: in OpenAPI 3.1 it is not settled whether one describes the whole
+        # stream or each event, and readers differ.
+        "content": {"text/event-stream": {}},
     }
 }
 """The second form of a successful reply, where `stream` is true: one chunk per `data:` line."""
