@@ -136,12 +136,11 @@ async def _get(url: str, path: str) -> bytes:
 async def tokens_of(url: str, tokens: int, pace_s: float = 0.0) -> int:
     """Read an answer to its end; how many tokens came."""
     async with streamed(url, tokens, pace_s) as lines:
-        return sum(
-            [
-                line.count(b'"content":"word "') + line.count(b'"content": "word "')
-                async for line in lines
-            ]
-        )
+        return sum([_tokens_in(line) async for line in lines])
+
+
+def _tokens_in(line: bytes) -> int:
+    return line.count(b'"word "')
 
 
 async def leave_at_once(url: str, _: float) -> str:
@@ -229,13 +228,35 @@ async def holds(pid: int, engine_url: str) -> Holds:
     )
 
 
-async def pace_kept(url: str, seconds: float) -> float:
-    """The share of an engine's pace that a hundred streams at once keep."""
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a hundred paced streams kept, from each one's first token on, and its wait for that."""
+
+    kept: float
+    first_token_s: float
+
+    def __str__(self) -> str:
+        return f"{self.kept:.1%} (first token after {self.first_token_s:.2f} s)"
+
+
+async def pace_of(url: str, seconds: float) -> Pace:
+    """The mean of a hundred streams at once, each paced by the engine."""
     tokens = int(seconds * TOKENS_PER_S)
-    began = time.monotonic()
-    counts = await asyncio.gather(*(tokens_of(url, tokens, 1 / TOKENS_PER_S) for _ in range(PACED)))
-    took = time.monotonic() - began
-    return sum(counts) / PACED / took / TOKENS_PER_S
+
+    async def one() -> Pace:
+        began = time.monotonic()
+        seen: list[float] = []
+        async with streamed(url, tokens, 1 / TOKENS_PER_S) as lines:
+            async for line in lines:
+                seen += [time.monotonic()] * _tokens_in(line)
+        kept = (len(seen) - 1) / (seen[-1] - seen[0]) / TOKENS_PER_S
+        return Pace(kept=kept, first_token_s=seen[0] - began)
+
+    streams = await asyncio.gather(*(one() for _ in range(PACED)))
+    return Pace(
+        kept=sum(stream.kept for stream in streams) / PACED,
+        first_token_s=sum(stream.first_token_s for stream in streams) / PACED,
+    )
 
 
 async def ceiling(url: str) -> float:
@@ -271,12 +292,9 @@ async def soak(seconds: float, idle_s: float) -> bool:
                 print(
                     f"after {idle_s:g} s idle  {await holds(process.pid, engine_url)}", flush=True
                 )
-                through, direct = (
-                    await pace_kept(url, share_s),
-                    await pace_kept(engine_url, share_s),
-                )
-                kept = kept and through >= 0.95
-                print(f"pace kept       {through:.1%} through the server, {direct:.1%} direct")
+                paced, direct_pace = await pace_of(url, share_s), await pace_of(engine_url, share_s)
+                kept = kept and paced.kept >= 0.95
+                print(f"pace kept       {paced} through the server, {direct_pace} direct")
                 through, direct = await ceiling(url), await ceiling(engine_url)
                 print(f"ceiling         {through:.0f} tokens/s, {direct:.0f} direct", flush=True)
                 await asyncio.sleep(idle_s)

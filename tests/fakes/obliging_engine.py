@@ -1,4 +1,4 @@
-"""An engine that gives what is asked for: text, its odds, thoughts, a tool call, JSON of a schema."""
+"""An engine that gives what is asked for: text, its odds, thoughts, a tool call, schema JSON."""
 
 from __future__ import annotations
 

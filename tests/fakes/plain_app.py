@@ -1,8 +1,4 @@
-"""The server that one writes in an afternoon: FastAPI, a readers' library, a JSON file.
-
-Nothing in it is wrong on purpose: it does what the tutorials do. The table of bad input is run
-against it to show that its rows can fail.
-"""
+"""The server that one writes in an afternoon, as tutorials do it; the table's rows fail here."""
 
 from __future__ import annotations
 
