@@ -30,6 +30,7 @@ from tests.fakes.asgi import chunks_of, posted
 from tests.fakes.language_model import ScriptedLanguageModel
 from tests.fakes.llm_server import CHAT as LLM
 from tests.fakes.llm_server import ScriptedServer, finish_chunk, sse, text_chunk, usage_chunk
+from tests.fakes.postgres import postgres_database
 from tests.fakes.searx import running_searx
 from tests.fakes.websearch import (
     Answer,
@@ -423,23 +424,42 @@ async def test_of_twenty_requests_at_once_one_gets_the_last_search_of_the_day(
     running: ExitStack, tmp_path: Path
 ) -> None:
     """A real server with its state on disk, and searx and a language model behind it."""
+    await _ask_twenty_times(running, tmp_path, servers=1)
+
+
+async def test_two_servers_on_one_state_store_share_the_last_search_of_the_day(
+    running: ExitStack, tmp_path: Path
+) -> None:
+    """SQLite is one process's; PostgreSQL is where several meet."""
+    async with postgres_database() as url:
+        await _ask_twenty_times(running, tmp_path, servers=2, PRIVATEGPT_STATE__URL=url)
+        running.close()  # before the database is dropped
+
+
+async def _ask_twenty_times(
+    running: ExitStack, folder: Path, *, servers: int, **environ: str
+) -> None:
+    """With one search left, turn about; exactly one answer may have sources."""
     answer = sse(text_chunk(OPINION), finish_chunk(), usage_chunk())
     async with engine_answering(FOUND) as engine, ScriptedServer() as llm:
         llm.on(LLM, answer)
-        url = running.enter_context(running_searx(tmp_path, engine_url=engine.url))
-        settings = {
+        url = running.enter_context(running_searx(folder, engine_url=engine.url))
+        settings = environ | {
             "PRIVATEGPT_WEB_SEARCH__PROVIDER": "searxng",
             "PRIVATEGPT_WEB_SEARCH__SEARXNG__URL": url,
             "PRIVATEGPT_WEB_SEARCH__SEARCHES_PER_DAY": "1",
             "PRIVATEGPT_WEB_SEARCH__DEADLINE_S": "60",
         }
-        server = ours(tmp_path / "data", llm.base_url, **settings)
-        base_url, _ = await asyncio.to_thread(running.enter_context, server)
-        async with httpx.AsyncClient(base_url=base_url, timeout=120, trust_env=False) as client:
+        bases: list[str] = []
+        for number in range(servers):
+            server = ours(folder / f"data-{number}", llm.base_url, **settings)
+            base_url, _ = await asyncio.to_thread(running.enter_context, server)
+            bases.append(base_url)
+        async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
             body = {**ASK, "model": "private-gpt", "max_tokens": 20}
-            paths = [CHAT, MESSAGES] * 10
-            replies = await asyncio.gather(*(client.post(path, json=body) for path in paths))
-            usage = (await client.get("/v1/usage/searches")).json()
+            urls = [bases[at % servers] + path for at in range(10) for path in (CHAT, MESSAGES)]
+            replies = await asyncio.gather(*(client.post(url, json=body) for url in urls))
+            usage = (await client.get(f"{bases[0]}/v1/usage/searches")).json()
     assert [reply.status_code for reply in replies] == [200] * 20
     with_sources = [reply.json() for reply in replies if "sources" in reply.json()]
     assert [reply["sources"] for reply in with_sources] == [SOURCES]
