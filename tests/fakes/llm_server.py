@@ -244,7 +244,10 @@ class _Connection:
         headers = {
             name.lower(): value.strip() for name, _, value in (ln.partition(":") for ln in lines)
         }
-        data = await self._reader.readexactly(int(headers.get("content-length", "0")))
+        try:
+            data = await self._reader.readexactly(int(headers.get("content-length", "0")))
+        except asyncio.IncompleteReadError:  # the client left in the middle of its request
+            return None
         return Received(f"{method} {path}", headers, json.loads(data) if data else None)
 
     async def send(self, reply: Reply) -> bool:
