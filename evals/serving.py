@@ -22,7 +22,7 @@ def server(data_dir: Path, *, model_path: Path | None = None) -> Generator[str]:
         environ["PRIVATEGPT_LLM__SLOTS"] = "1"
         environ["PRIVATEGPT_LLM__CONTEXT_TOKENS"] = "4096"
     # One question at a time: nothing else needs the cores while an answer is written.
-    environ["PRIVATEGPT_LLM__THREADS"] = str(os.cpu_count() or 1)
+    environ.setdefault("PRIVATEGPT_LLM__THREADS", str(os.cpu_count() or 1))
     environ["PRIVATEGPT_LLM__FIRST_BYTE_TIMEOUT_S"] = "600"
     command = [sys.executable, "-m", "privategpt", "serve", "--port", "0"]
     with subprocess.Popen(

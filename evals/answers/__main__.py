@@ -8,7 +8,6 @@ where it stopped. The scores are written to evals/results.
 from __future__ import annotations
 
 import json
-import os
 import random
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -23,11 +22,10 @@ from rich.console import Console
 from rich.progress import track
 
 from evals.answers.scores import Outcome, Scores, score
-from evals.models import CACHE, fetch_qwen
+from evals.folders import CACHE, EVAL, RESULTS
+from evals.models import fetch_qwen
 from evals.serving import server
 
-EVAL = Path(os.environ.get("PRIVATEGPT_EVAL") or Path(__file__).parents[3] / "shared" / "eval")
-RESULTS = Path(__file__).parents[1] / "results"
 SEED = 20_26
 URL = "https://squad.example/"
 

@@ -9,7 +9,6 @@ evals/.cache, so that only the first run takes long.
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -22,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from evals.models import CACHE
+from evals.folders import CACHE, EVAL, RESULTS
 from evals.retrieval.fusions import FUSIONS, OTHERS, OURS, RememberingFusion
 from evals.retrieval.library import Cut, Library, open_library
 from evals.retrieval.measures import Quality, mean, quality
@@ -33,8 +32,6 @@ from privategpt.backends.embedding.sentence_transformers import load_sentence_tr
 from privategpt.backends.vectors.fusion import fuse
 from privategpt.wiring import TENANT
 
-EVAL = Path(os.environ.get("PRIVATEGPT_EVAL") or Path(__file__).parents[3] / "shared" / "eval")
-RESULTS = Path(__file__).parents[1] / "results"
 CUTS: tuple[Cut, ...] = ("whole", "chunks")
 DEPTH = 100
 

@@ -1,7 +1,7 @@
 """`python -m evals.support`: measure the support score on the half that it was not fitted on.
 
 `python -m evals.support fit` fits it again, on the other half, and writes grounding/weights.py.
-The sets are looked for in `PRIVATEGPT_EVAL`; vectors are cached in `local_data/evals`, so a run
+The sets are looked for in `PRIVATEGPT_EVAL`; vectors are cached in `evals/.cache`, so a run
 that was stopped goes on where it was. Results go to `evals/results`, dated.
 """
 
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from evals.folders import CACHE, EVAL, RESULTS
 from evals.support.cases import DOCUMENTS_PER_CLAIM, Case, scifact_cases, wice_cases
-from evals.support.data import evaluation_folder
 from evals.support.fit import fit, write_weights
 from evals.support.measures import judge, scifact_figures, wice_figures
 from evals.support.vectors import VectorCache
@@ -30,8 +30,7 @@ from privategpt.grounding.weights import (
     SUPPORT_BIAS,
 )
 
-CACHE = Path("local_data/evals/minilm.sqlite")
-RESULTS = Path(__file__).parent.parent / "results"
+VECTORS = CACHE / "support-vectors.sqlite"
 MODEL = "all-MiniLM-L6-v2 (bundled)"
 _PUBLISHED_SUBSET = 400
 """The shared folder's untuned figures are for the first 400 claims of SciFact."""
@@ -39,7 +38,7 @@ _PUBLISHED_SUBSET = 400
 
 def main(arguments: Sequence[str]) -> None:
     """Report, or fit."""
-    folder, cache = evaluation_folder(), VectorCache(CACHE)
+    folder, cache = EVAL, VectorCache(VECTORS)
     wice, scifact = wice_cases(folder, cache), scifact_cases(folder, cache)
     if "fit" in arguments:
         fitted = fit(_half(wice, 0), _half(scifact, 0))

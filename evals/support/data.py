@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-DEFAULT_FOLDER = "../shared/eval"
-
-
-def evaluation_folder() -> Path:
-    """Where the sets are: `PRIVATEGPT_EVAL`, or the folder beside the checkout."""
-    return Path(os.environ.get("PRIVATEGPT_EVAL", DEFAULT_FOLDER))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ What is released depends on the text alone, never on how it was cut.
 
 from __future__ import annotations
 
-import re
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
@@ -39,6 +37,7 @@ from privategpt.grounding.links import LinkGuard
 from privategpt.grounding.markdown import CodeLexer, Piece
 from privategpt.grounding.markers import MarkerScanner
 from privategpt.grounding.sentences import SentenceSplitter
+from privategpt.grounding.waiting import Sentence, Waiting, insert_marker
 from privategpt.grounding.weights import ATTRIBUTION_THRESHOLD, FLOOR
 
 Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Vector]]]
@@ -50,10 +49,6 @@ BUILT_IN = "support"
 VERIFIER_FLOOR = 0.5
 VERIFIER_SURE = 0.75
 """A probability below the first unsays a citation, from the second on it is supported in full."""
-
-_CODE = "x"  # stands for a character of code, so that a full stop in it ends no sentence
-_CLOSING_STOP = re.compile(r"[.!…。！｡]+\s*\Z")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef」』）。]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +102,7 @@ class Grounder:
         self._guard = None if allowed is None else LinkGuard(allowed=allowed)
         self._scanner = MarkerScanner(sources=len(sources))
         self._splitter = SentenceSplitter()
-        self._waiting = _Waiting()
+        self._waiting = Waiting()
         self._attributor: Attributor | None = None
         self._citations: list[Citation] = []
         self._length = 0  # of the released text
@@ -152,11 +147,11 @@ class Grounder:
         text = await self._settle(sentences)
         return Grounding(text, tuple(self._citations), self._supported, self._removed)
 
-    def _complete(self, pieces: Iterable[Piece]) -> list[_Sentence]:
+    def _complete(self, pieces: Iterable[Piece]) -> list[Sentence]:
         shape = self._waiting.add(pieces)
         return [self._waiting.take(len(segment)) for segment in self._splitter.feed(shape)]
 
-    async def _settle(self, sentences: Sequence[_Sentence]) -> str:
+    async def _settle(self, sentences: Sequence[Sentence]) -> str:
         """Verify and attribute sentences that are complete, in one call to the model."""
         checks = [self._check(sentence) for sentence in sentences]
         texts = list(dict.fromkeys(text for check in checks for text in check.texts))
@@ -180,7 +175,7 @@ class Grounder:
         rows = [[next(vectors) for _ in passage.spans] for passage in passages]
         self._attributor = Attributor(passages, rows)
 
-    def _check(self, sentence: _Sentence) -> _Check:
+    def _check(self, sentence: Sentence) -> _Check:
         text = sentence.claim
         clauses = sentence.clauses if text.strip() else ()
         attributable = self._options.attribute and bool(self._sources) and is_claim(text)
@@ -228,12 +223,13 @@ class Grounder:
         self._supported = self._supported or bool(kept) or found is not None
         if not self._options.visible:
             kept, found = {}, None
-        pieces = check.sentence.without_markers_but(kept)
+        left = check.sentence.without_markers_but(kept)
+        pieces = [piece for piece, _ in left]
         if found:
-            return self._write(*_insert(pieces, found))
+            pieces, place = insert_marker(pieces, found.source.number)
+            return self._write(pieces, {place: found})
         return self._write(
-            [piece for piece, _ in pieces],
-            {place: kept[at] for place, (_, at) in enumerate(pieces) if at in kept},
+            pieces, {place: kept[at] for place, (_, at) in enumerate(left) if at in kept}
         )
 
     def _verify(
@@ -305,126 +301,11 @@ class _Decision(NamedTuple):
 class _Check(NamedTuple):
     """What has to be asked of a sentence before it can go."""
 
-    sentence: _Sentence
+    sentence: Sentence
     text: str
     clauses: tuple[str, ...]
     attributable: bool
     texts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A complete sentence with the white space behind it."""
-
-    pieces: tuple[Piece, ...]
-
-    @property
-    def claim(self) -> str:
-        """Its words without its markers; empty if it is nothing but code."""
-        if not any(
-            not piece.code and piece.number is None and piece.text.strip() for piece in self.pieces
-        ):
-            return ""
-        return _joined(piece for piece, _ in self.without_markers_but(()))
-
-    @property
-    def clauses(self) -> tuple[str, ...]:
-        """For each marker the words since the one before it; markers in a row share theirs."""
-        found: list[str] = []
-        clause: list[Piece] = []
-        previous = ""
-        for piece in self.pieces:
-            if piece.number is None:
-                clause.append(piece)
-                continue
-            text = _joined(clause)
-            if any(char.isalnum() for char in text):
-                previous, clause = text.lstrip(",;:. "), []
-            found.append(previous)
-        return tuple(found)
-
-    def without_markers_but(self, kept: Collection[int]) -> list[tuple[Piece, int]]:
-        """The pieces that stay, each with where it stood; a marker takes its space along."""
-        left: list[tuple[Piece, int]] = []
-        for at, piece in enumerate(self.pieces):
-            if piece.number is None or at in kept:
-                left.append((piece, at))
-            elif left and left[-1][0].text.endswith(" ") and not left[-1][0].code:
-                before, place = left.pop()
-                if before.text[:-1]:
-                    left.append((Piece(before.text[:-1]), place))
-        return left
-
-
-class _Waiting:
-    """The pieces of sentences that are not complete yet."""
-
-    def __init__(self) -> None:
-        self._pieces: deque[Piece] = deque()
-        self._begun = 0  # code points of the first piece that are taken
-        self._ahead = 0  # code points taken beyond what was asked: the rest of a marker
-
-    def add(self, pieces: Iterable[Piece]) -> str:
-        """Keep the pieces; returns them as the splitter should see them, of the same length."""
-        added = list(pieces)
-        self._pieces += added
-        return "".join(_shape(piece.text) if piece.code else piece.text for piece in added)
-
-    def take(self, length: int) -> _Sentence:
-        """The next `length` code points; a marker that the end cuts through is taken whole."""
-        taken: list[Piece] = []
-        left = length - self._ahead
-        while left > 0:
-            piece = self._pieces[0]
-            end = len(piece.text) if piece.number else min(self._begun + left, len(piece.text))
-            left -= end - self._begun
-            if end - self._begun == len(piece.text):
-                taken.append(piece)
-            else:
-                taken.append(Piece(piece.text[self._begun : end], code=piece.code))
-            self._begun = end
-            if end == len(piece.text):
-                self._pieces.popleft()
-                self._begun = 0
-        self._ahead = -left
-        return _Sentence(tuple(taken))
-
-
-def _shape(code: str) -> str:
-    """Code as one long word; each of its lines ends a sentence, so that a fence is not held."""
-    return "\f".join(_CODE * len(line) for line in code.split("\n"))
-
-
-def _joined(pieces: Iterable[Piece]) -> str:
-    return " ".join("".join(piece.text for piece in pieces).split())
-
-
-def _insert(
-    pieces: Sequence[tuple[Piece, int]], support: Support
-) -> tuple[list[Piece], dict[int, Support]]:
-    """The sentence with a marker where it belongs."""
-    shape = "".join(_shape(piece.text) if piece.code else piece.text for piece, _ in pieces)
-    stop = _CLOSING_STOP.search(shape)
-    at = stop.start() if stop else len(shape.rstrip())
-    number = support.source.number
-    unspaced = at > 0 and _UNSPACED.match(shape[at - 1])
-    before, after = _cut([piece for piece, _ in pieces], at)
-    gap = [] if unspaced or at == 0 or shape[at - 1].isspace() else [Piece(" ")]
-    return [*before, *gap, Piece(f"[{number}]", number=number), *after], {
-        len(before) + len(gap): support
-    }
-
-
-def _cut(pieces: Sequence[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
-    before: list[Piece] = []
-    for index, piece in enumerate(pieces):
-        if len(piece.text) > at:
-            head, tail = piece.text[:at], piece.text[at:]
-            rest = [Piece(tail, code=piece.code), *pieces[index + 1 :]]
-            return ([*before, Piece(head, code=piece.code)] if head else before), rest
-        before.append(piece)
-        at -= len(piece.text)
-    return before, []
 
 
 def _citation(support: Support, start: int, marker: str) -> Citation:

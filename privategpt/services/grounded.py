@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from privategpt.domain.answers import (
     TokenLogprob,
     UsageCounted,
 )
+from privategpt.domain.documents import Document
 from privategpt.domain.errors import NotFound
 from privategpt.domain.ports import StateStore
 from privategpt.grounding.citations import Grounder
@@ -98,8 +99,7 @@ class GroundedReply:
             citations = grounding.citations[pending.cited :]
             yield TextDelta(text, logprobs, choice=self.choice, citations=citations)
         if grounding.citations:
-            placed = [await self._placed(citation) for citation in grounding.citations]
-            yield CitationsFound(tuple(placed), choice=self.choice)
+            yield CitationsFound(await self._placed(grounding.citations), choice=self.choice)
         yield ChoiceFinished(
             reason,
             grounded=None if only_called else grounding.grounded,
@@ -109,16 +109,26 @@ class GroundedReply:
         )
         yield UsageCounted(finished.usage, finished.system_fingerprint)
 
-    async def _placed(self, citation: Citation) -> Citation:
-        """With what its place is called; as it is on the web, or where the document is gone."""
-        if citation.source.document is None:
-            return citation
+    async def _placed(self, citations: Sequence[Citation]) -> tuple[Citation, ...]:
+        """With what their places are called; as they are on the web, or if the document is gone."""
+        cited = {c.source.document.doc_id for c in citations if c.source.document}
+        documents = {doc_id: await self._document(doc_id) for doc_id in cited}
+        return tuple(_place(citation, documents) for citation in citations)
+
+    async def _document(self, doc_id: str) -> Document | None:
         try:
-            document = await self.state.document(self.tenant, citation.source.document.doc_id)
+            return await self.state.document(self.tenant, doc_id)
         except NotFound:
-            return citation
-        return replace(
-            citation,
-            heading_path=heading_path(document.headings, citation.start),
-            reference=paragraph_number(document.text, citation.start),
-        )
+            return None
+
+
+def _place(citation: Citation, documents: Mapping[str, Document | None]) -> Citation:
+    about = citation.source.document
+    document = documents[about.doc_id] if about else None
+    if document is None:
+        return citation
+    return replace(
+        citation,
+        heading_path=heading_path(document.headings, citation.start),
+        reference=paragraph_number(document.text, citation.start),
+    )

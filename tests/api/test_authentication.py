@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -17,22 +17,12 @@ from privategpt.domain.access import Scope
 from privategpt.domain.errors import TooManyRequests, Unavailable
 from privategpt.services.access import Keys
 from tests.fakes.asgi import exchange
+from tests.fakes.clock import Clock
 from tests.fakes.edge import Edge
 from tests.fakes.keys import FakeKeyStore
 
-NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
 ALL = tuple(Scope)
-
-
-class Clock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @pytest.fixture

@@ -19,37 +19,15 @@ from privategpt.domain.answers import (
     Usage,
 )
 from privategpt.domain.conversation import GenerationRequest, Role
-from privategpt.domain.websearch import WebResult
 from tests.fakes.language_model import ScriptedLanguageModel, Step
 from tests.fakes.serving import served
-from tests.fakes.websearch import FakeSearchEngine
+from tests.fakes.websearch import FORECAST, LISBON, FakeSearchEngine
 from tests.fakes.wired import WiredLibrary
 from tests.fakes.wired_app import WiredApp
 
 THINKING_MODEL = "claude-opus-of-the-tests"
 """llm-comply asks for thoughts where a model is called so."""
 
-RESULTS = (
-    WebResult(
-        "Lisbon weather: weekend outlook",
-        "https://weather.example/lisbon/weekend",
-        "Saturday in Lisbon is forecast to be sunny with a high near 24 °C.",
-    ),
-    WebResult(
-        "Sunday forecast for Lisbon",
-        "https://forecast.example/pt/lisbon/sunday",
-        "Sunday turns cloudy, with a chance of light rain in the afternoon.",
-    ),
-    WebResult(
-        "Portugal: the week ahead",
-        "https://news.example/portugal/weather-week",
-        "Storms are expected in the Azores by Wednesday.",
-    ),
-)
-FORECAST = (
-    "Saturday in Lisbon is forecast to be sunny with a high near 24 °C [1]. "
-    "Sunday turns cloudy, with a chance of light rain in the afternoon [2]."
-)
 READ = "Herons hunt at dawn [1]. The tower is 42 metres tall [2]."
 OPINION = "I think it rains."
 
@@ -86,7 +64,7 @@ def anthropic_server(folder: Path) -> Generator[str]:
     library = WiredLibrary(
         folder=folder,
         llm=ScriptedLanguageModel(script=speak),
-        search_engine=FakeSearchEngine(RESULTS),
+        search_engine=FakeSearchEngine(LISBON),
         searches_per_day=1000,
     )
     models = ModelCatalog(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -45,6 +47,44 @@ def npm_package(folder: Path, requirement: str) -> None:
     """A package of npm's, without what it would run while it is installed."""
     npm = ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"]
     _run([*npm, "--prefix", str(folder), requirement])
+
+
+def node_folder(request: pytest.FixtureRequest, name: str, source: Path) -> Path:
+    """The files of `source` with the packages that its lock names, kept between runs.
+
+    Skips where node and npm are missing, but not in CI.
+    """
+    if not (shutil.which("npm") and shutil.which("node")) and not os.environ.get("CI"):
+        pytest.skip("node and npm are not on this machine")
+    cache: Any = request.config.cache
+    folder: Path = cache.mkdir(name)
+    lock = folder / "package-lock.json"
+    fresh = (
+        lock.exists()
+        and lock.read_bytes() == (source / lock.name).read_bytes()
+        and (folder / "node_modules").exists()
+    )
+    for file in ("package.json", lock.name, "sdk.mjs"):
+        shutil.copy(source / file, folder / file)
+    if not fresh:
+        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=150)
+    return folder
+
+
+def run_node(folder: Path, *arguments: str) -> dict[str, Any]:
+    """What the folder's sdk.mjs printed, as JSON."""
+    done = subprocess.run(
+        ["node", "sdk.mjs", *arguments],
+        check=False,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    seen: dict[str, Any] = json.loads(done.stdout)
+    return seen
 
 
 def _run(command: list[str]) -> None:

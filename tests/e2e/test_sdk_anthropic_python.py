@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.anthropic_server import FORECAST, OPINION, READ, RESULTS, anthropic_server, write_pdf
+from tests.e2e.anthropic_server import OPINION, READ, anthropic_server, write_pdf
+from tests.fakes.websearch import FORECAST, LISBON
 
 SCRIPT = Path(__file__).parent / "sdk_anthropic.py"
 SOURCES = [
     {"index": number, "title": result.title, "url": result.url}
-    for number, result in enumerate(RESULTS, start=1)
+    for number, result in enumerate(LISBON, start=1)
 ]
 CITED = [
     {
@@ -27,7 +28,7 @@ CITED = [
         "cited_text": result.text,
         "encrypted_index": f"{number}:0-{len(result.text)}",
     }
-    for number, result in enumerate(RESULTS[:2], start=1)
+    for number, result in enumerate(LISBON[:2], start=1)
 ]
 
 

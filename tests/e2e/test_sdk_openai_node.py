@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from privategpt.api.deps import ApiOptions
+from tests.e2e.packages import node_folder, run_node
 from tests.fakes.edge import Edge
 from tests.fakes.events import grounded_answer
 from tests.fakes.serving import served
 
 NODE = Path(__file__).parent / "node"
-FILES = ("package.json", "package-lock.json", "sdk.mjs")
 
 
 @pytest.fixture(scope="module")
 def folder(request: pytest.FixtureRequest) -> Path:
     """A folder with both SDKs, kept in pytest's cache between runs."""
-    if not (shutil.which("npm") and shutil.which("node")) and not os.environ.get("CI"):
-        pytest.skip("node and npm are not on this machine")
-    cache: Any = request.config.cache
-    folder: Path = cache.mkdir("openai-node")
-    lock = (NODE / "package-lock.json").read_bytes()
-    kept = folder / "package-lock.json"
-    fresh = kept.exists() and kept.read_bytes() == lock and (folder / "node_modules").exists()
-    for name in FILES:
-        shutil.copy(NODE / name, folder / name)
-    if not fresh:
-        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=150)
-    return folder
+    return node_folder(request, "openai-node", NODE)
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +34,7 @@ def base_url() -> Iterator[str]:
 def test_everything_the_sdk_can_ask_is_answered_as_it_expects(
     package: str, folder: Path, base_url: str
 ) -> None:
-    run = subprocess.run(
-        ["node", "sdk.mjs", base_url, package],
-        check=False,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert run.returncode == 0, run.stderr
-    seen: dict[str, Any] = json.loads(run.stdout)
+    seen = run_node(folder, base_url, package)
     answer = grounded_answer()
 
     assert seen["plain"]["object"] == "chat.completion"

@@ -23,7 +23,7 @@ from privategpt.domain.answers import FinishReason, GenerationFinished, Usage
 from privategpt.domain.websearch import SearchEngine, SearchOutcome
 from privategpt.services.allowance import Allowance
 from privategpt.services.websearch import WebSearch
-from tests.e2e.anthropic_server import FORECAST, OPINION, RESULTS
+from tests.e2e.anthropic_server import OPINION
 from tests.e2e.stacks import ours
 from tests.fakes.anthropic_events import citations_of, events_of, message_of, text_of
 from tests.fakes.asgi import chunks_of, posted
@@ -33,6 +33,8 @@ from tests.fakes.llm_server import ScriptedServer, finish_chunk, sse, text_chunk
 from tests.fakes.postgres import postgres_database
 from tests.fakes.searx import running_searx
 from tests.fakes.websearch import (
+    FORECAST,
+    LISBON,
     Answer,
     FakeQuota,
     FakeSearchEngine,
@@ -54,11 +56,11 @@ ASK: dict[str, Any] = {
     "max_tokens": 300,
 }
 FOUND = reply(
-    {"found": [{"address": one.url, "name": one.title, "extract": one.text} for one in RESULTS]}
+    {"found": [{"address": one.url, "name": one.title, "extract": one.text} for one in LISBON]}
 )
 SOURCES = [
     {"index": number, "title": one.title, "url": one.url}
-    for number, one in enumerate(RESULTS, start=1)
+    for number, one in enumerate(LISBON, start=1)
 ]
 MODELS = ModelCatalog(profiles=(ModelProfile(id="shannon-3"),))
 
@@ -180,8 +182,8 @@ async def test_what_was_found_is_cited_in_every_way_of_asking(
         async with searching.client() as client:
             seen = await answers(client)
             usage = (await client.get("/v1/usage/searches")).json()
-    places = [(66, 69, RESULTS[0].url), (137, 140, RESULTS[1].url)]
-    cited = [RESULTS[0].text, RESULTS[1].text]
+    places = [(66, 69, LISBON[0].url), (137, 140, LISBON[1].url)]
+    cited = [LISBON[0].text, LISBON[1].text]
     assert seen == [Seen(FORECAST, SOURCES, where) for where in (places, places, cited, cited)]
     assert searching.outcomes == [SearchOutcome.FOUND] * 4
     assert usage["used"] == 4
@@ -376,7 +378,7 @@ async def test_the_published_reply_is_reproduced_field_by_field(
 async def test_a_search_tool_of_another_system_or_of_the_caller_starts_no_search(
     library: WiredLibrary, tool: str
 ) -> None:
-    engine = FakeSearchEngine(RESULTS)
+    engine = FakeSearchEngine(LISBON)
     searching = Searching(library, engine)
     tools = [{"type": tool, "name": "web_search", "input_schema": {"type": "object"}}]
     async with searching.client() as client:
@@ -401,7 +403,7 @@ async def test_the_day_ends_at_midnight_utc_wherever_the_host_is(
         )
         searching = Searching(
             library,
-            FakeSearchEngine(RESULTS),
+            FakeSearchEngine(LISBON),
             per_day=1,
             now=last_second,
             quota=SqlQuota(database=database),

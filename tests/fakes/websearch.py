@@ -15,6 +15,29 @@ from urllib.parse import parse_qs, urlsplit
 from privategpt.domain.errors import Unavailable
 from privategpt.domain.websearch import WebResult
 
+LISBON = (
+    WebResult(
+        "Lisbon weather: weekend outlook",
+        "https://weather.example/lisbon/weekend",
+        "Saturday in Lisbon is forecast to be sunny with a high near 24 °C.",
+    ),
+    WebResult(
+        "Sunday forecast for Lisbon",
+        "https://forecast.example/pt/lisbon/sunday",
+        "Sunday turns cloudy, with a chance of light rain in the afternoon.",
+    ),
+    WebResult(
+        "Portugal: the week ahead",
+        "https://news.example/portugal/weather-week",
+        "Storms are expected in the Azores by Wednesday.",
+    ),
+)
+FORECAST = (
+    "Saturday in Lisbon is forecast to be sunny with a high near 24 °C [1]. "
+    "Sunday turns cloudy, with a chance of light rain in the afternoon [2]."
+)
+"""What the search of seed 003 found, in titles and addresses, and its answer, word for word."""
+
 
 class FakeQuota:
     """A `Quota` in memory."""

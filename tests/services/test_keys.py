@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import logging
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -15,20 +15,10 @@ from hypothesis import strategies as st
 from privategpt.domain.access import ApiKey, Scope
 from privategpt.domain.errors import InvalidRequest, NotAuthenticated, NotFound
 from privategpt.services.access import DEFAULT_SCOPES, SECRET_BYTES, Keys, NewKey
+from tests.fakes.clock import NOON, Clock
 from tests.fakes.keys import FakeKeyStore
 
-NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-
-
-class Clock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @pytest.fixture

@@ -16,30 +16,8 @@ from privategpt.domain.errors import EngineUnavailable, Unavailable
 from privategpt.domain.websearch import SearchOutcome, WebResult
 from privategpt.services.answering import AnswerRequest
 from tests.fakes.language_model import ScriptedLanguageModel
-from tests.fakes.websearch import FakeSearchEngine
+from tests.fakes.websearch import FORECAST, LISBON, FakeSearchEngine
 from tests.fakes.wired import WiredLibrary
-
-LISBON = (
-    WebResult(
-        "Lisbon weather: weekend outlook",
-        "https://weather.example/lisbon/weekend",
-        "Saturday in Lisbon is forecast to be sunny with a high near 24 °C.",
-    ),
-    WebResult(
-        "Sunday forecast for Lisbon",
-        "https://forecast.example/pt/lisbon/sunday",
-        "Sunday turns cloudy, with a chance of light rain in the afternoon.",
-    ),
-    WebResult(
-        "Portugal: the week ahead",
-        "https://news.example/portugal/weather-week",
-        "Storms are expected in the Azores by Wednesday.",
-    ),
-)
-SAID = (
-    "Saturday in Lisbon is forecast to be sunny with a high near 24 °C [1]. "
-    "Sunday turns cloudy, with a chance of light rain in the afternoon [2]."
-)
 
 
 def asking(text: str = "What is the weather forecast for Lisbon?", **more: bool) -> AnswerRequest:
@@ -56,7 +34,7 @@ def asking(text: str = "What is the weather forecast for Lisbon?", **more: bool)
 Found: TypeAlias = tuple[WebResult, ...] | Unavailable | None
 
 
-def library(folder: Path, found: Found = LISBON, said: Sequence[str] = (SAID,)) -> WiredLibrary:
+def library(folder: Path, found: Found = LISBON, said: Sequence[str] = (FORECAST,)) -> WiredLibrary:
     engine = FakeSearchEngine(found)
     return WiredLibrary(folder=folder, llm=ScriptedLanguageModel(script=said), search_engine=engine)
 
@@ -151,4 +129,4 @@ async def test_with_context_only_the_web_alone_can_ground_an_answer(tmp_path: Pa
     wired = library(tmp_path)
     events = await answer(wired, asking(use_context=True, context_only=True))
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert text == SAID
+    assert text == FORECAST

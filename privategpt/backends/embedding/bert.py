@@ -70,9 +70,9 @@ class _Weights:
 
 def read_config(folder: Path) -> BertConfig | None:
     """The configuration of a model that this module can run; None for any other."""
-    config = _read_json(folder / "config.json")
+    config = read_json(folder / "config.json")
     pooling = _read_pooling(folder)
-    limits = _read_json(folder / "sentence_bert_config.json")
+    limits = read_json(folder / "sentence_bert_config.json")
     plain = (
         config.get("model_type") == "bert"
         and config.get("hidden_act") == "gelu"
@@ -96,17 +96,18 @@ def read_config(folder: Path) -> BertConfig | None:
 
 
 def _read_pooling(folder: Path) -> Literal["mean", "cls"] | None:
-    modules = cast("list[dict[str, str]]", _read_json(folder / "modules.json", empty=[]))
+    modules = cast("list[dict[str, str]]", read_json(folder / "modules.json", empty=[]))
     if [module["type"].rsplit(".", 1)[-1] for module in modules] not in _MODULES:
         return None
-    config = _read_json(folder / modules[1]["path"] / "config.json")
+    config = read_json(folder / modules[1]["path"] / "config.json")
     chosen = {name for name, value in config.items() if name.startswith("pooling_mode_") and value}
     if config.get("include_prompt") is False or len(chosen) != 1:
         return None
     return cast("Literal['mean', 'cls'] | None", _POOLING_MODES.get(chosen.pop()))
 
 
-def _read_json(path: Path, *, empty: Any = None) -> Any:
+def read_json(path: Path, *, empty: Any = None) -> Any:
+    """A model's own settings file, or `empty` (None: {}) if it has none; `InvalidSettings`."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 import httpx
 
 from privategpt.backends.embedding import bundled
-from privategpt.backends.embedding.bert import load_bert, read_config
+from privategpt.backends.embedding.bert import load_bert, read_config, read_json
 from privategpt.backends.embedding.cpu import Dtype, choose_dtype, read_cpuinfo
 from privategpt.backends.embedding.encoder import EncodedText, Encoder, Prompts
 from privategpt.backends.embedding.text_reader import TextReader
@@ -150,13 +150,7 @@ def _thread_setter(threads: int | None) -> Callable[[], None]:
 
 def read_prompts(folder: Path) -> Prompts:
     """The prompts of a model's own config_sentence_transformers.json."""
-    file = folder / "config_sentence_transformers.json"
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return Prompts()
-    except ValueError as error:
-        raise InvalidSettings(f"{file.name!r} of the embedding model is not JSON") from error
+    config = read_json(folder / "config_sentence_transformers.json")
     return choose_prompts(config.get("prompts") or {}, config.get("default_prompt_name"))
 
 

@@ -1,0 +1,129 @@
+"""Text that is held until its sentence is complete, and what a sentence is made of."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from privategpt.grounding.markdown import Piece
+
+_CODE = "x"  # stands for a character of code, so that a full stop in it ends no sentence
+_CLOSING_STOP = re.compile(r"[.!…。！｡]+\s*\Z")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef」』）。]")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A complete sentence with the white space behind it."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def claim(self) -> str:
+        """Its words without its markers; empty if it is nothing but code."""
+        if not any(
+            not piece.code and piece.number is None and piece.text.strip() for piece in self.pieces
+        ):
+            return ""
+        return _joined(piece for piece, _ in self.without_markers_but(()))
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """For each marker the words since the one before it; markers in a row share theirs."""
+        found: list[str] = []
+        clause: list[Piece] = []
+        previous = ""
+        for piece in self.pieces:
+            if piece.number is None:
+                clause.append(piece)
+                continue
+            text = _joined(clause)
+            if any(char.isalnum() for char in text):
+                previous, clause = text.lstrip(",;:. "), []
+            found.append(previous)
+        return tuple(found)
+
+    def without_markers_but(self, kept: Collection[int]) -> list[tuple[Piece, int]]:
+        """The pieces that stay, each with where it stood; a marker takes its space along."""
+        left: list[tuple[Piece, int]] = []
+        for at, piece in enumerate(self.pieces):
+            if piece.number is None or at in kept:
+                left.append((piece, at))
+            elif left and left[-1][0].text.endswith(" ") and not left[-1][0].code:
+                before, place = left.pop()
+                if before.text[:-1]:
+                    left.append((Piece(before.text[:-1]), place))
+        return left
+
+
+class Waiting:
+    """The pieces of sentences that are not complete yet."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[Piece] = deque()
+        self._begun = 0  # code points of the first piece that are taken
+        self._ahead = 0  # code points taken beyond what was asked: the rest of a marker
+
+    def add(self, pieces: Iterable[Piece]) -> str:
+        """Keep the pieces; returns them as the splitter should see them, of the same length."""
+        added = list(pieces)
+        self._pieces += added
+        return _shape(added)
+
+    def take(self, length: int) -> Sentence:
+        """The next `length` code points; a marker that the end cuts through is taken whole."""
+        taken: list[Piece] = []
+        left = length - self._ahead
+        while left > 0:
+            piece = self._pieces[0]
+            end = len(piece.text) if piece.number else min(self._begun + left, len(piece.text))
+            left -= end - self._begun
+            if end - self._begun == len(piece.text):
+                taken.append(piece)
+            else:
+                taken.append(Piece(piece.text[self._begun : end], code=piece.code))
+            self._begun = end
+            if end == len(piece.text):
+                self._pieces.popleft()
+                self._begun = 0
+        self._ahead = -left
+        return Sentence(tuple(taken))
+
+
+def _shape(pieces: Iterable[Piece]) -> str:
+    """The text of the pieces, of the same length, with code as one long word."""
+    return "".join(_masked(piece.text) if piece.code else piece.text for piece in pieces)
+
+
+def _masked(code: str) -> str:
+    """Each line of code ends a sentence, so that a fence is not held."""
+    return "\f".join(_CODE * len(line) for line in code.split("\n"))
+
+
+def _joined(pieces: Iterable[Piece]) -> str:
+    return " ".join("".join(piece.text for piece in pieces).split())
+
+
+def insert_marker(pieces: Sequence[Piece], number: int) -> tuple[list[Piece], int]:
+    """A sentence with a marker where it belongs, and at which of its pieces that is."""
+    shape = _shape(pieces)
+    stop = _CLOSING_STOP.search(shape)
+    at = stop.start() if stop else len(shape.rstrip())
+    unspaced = at > 0 and _UNSPACED.match(shape[at - 1])
+    before, after = _cut(pieces, at)
+    gap = [] if unspaced or at == 0 or shape[at - 1].isspace() else [Piece(" ")]
+    return [*before, *gap, Piece(f"[{number}]", number=number), *after], len(before) + len(gap)
+
+
+def _cut(pieces: Sequence[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
+    before: list[Piece] = []
+    for index, piece in enumerate(pieces):
+        if len(piece.text) > at:
+            head, tail = piece.text[:at], piece.text[at:]
+            rest = [Piece(tail, code=piece.code), *pieces[index + 1 :]]
+            return ([*before, Piece(head, code=piece.code)] if head else before), rest
+        before.append(piece)
+        at -= len(piece.text)
+    return before, []
