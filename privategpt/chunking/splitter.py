@@ -22,6 +22,7 @@ from privategpt.chunking.boundaries import (
     sentence_ends,
 )
 from privategpt.chunking.identity import chunk_id
+from privategpt.chunking.tables import Table, find_tables
 from privategpt.domain.documents import Chunk, ParsedDocument
 from privategpt.domain.ports import Tokenizer
 
@@ -32,6 +33,8 @@ of 100 letters in BERT), and a chunk is also what a language model has to read."
 _MIN_SECTION_SHARE = 0.25  # a heading starts a new chunk once the present one is filled this far
 _MIN_PARAGRAPH_SHARE = 0.5  # a paragraph's end is preferred to a sentence's from here on
 _TAIL_SHARE = 0.125  # a last chunk smaller than this is balanced with the one before it
+_MAX_HEADER_SHARE = 0.25  # of a chunk, for the header of the table that it continues
+_LINE_BREAK_TOKENS = 1
 _READ_APART_TOKENS = 8  # by how much a piece, read alone, may exceed its count within the text
 _BLOCK_CHARACTERS = 500_000  # tokenised at a time: bounds memory, which is some 100 bytes each
 _COMBINING_REACH = 16
@@ -54,7 +57,8 @@ def split(
 
     Together they cover every visible character exactly once; none has more than `max_tokens`
     (the tokenizer's window if None, and never more than it) or `max_characters`. The one
-    exception: a single character that alone is more tokens than that.
+    exception: a single character that alone is more tokens than that. A chunk that continues a
+    table has the header row as its `context`, and both together fit the window.
     """
     text = document.text
     sections = find_sections(text, document.headings)
@@ -64,6 +68,7 @@ def split(
         tokenizer=tokenizer,
         token_ends=_token_ends(text, tokenizer),
         boundaries=find_boundaries(text, sections),
+        headers=_headers(text, tokenizer, limit),
         max_tokens=limit,
         max_characters=max_characters,
     )
@@ -78,8 +83,19 @@ def split(
             end=end,
             text=text[start:end],
             heading_path=path,
+            context=cutter.header(start),
         )
         for position, ((start, end), path) in enumerate(zip(spans, paths, strict=True))
+    ]
+
+
+def _headers(text: str, tokenizer: Tokenizer, limit: int) -> list[_Header]:
+    """The header rows that leave most of a chunk to the rows below them."""
+    found = ((table, tokenizer.count(table.header)) for table in find_tables(text))
+    return [
+        _Header(table=table, tokens=tokens + _LINE_BREAK_TOKENS)
+        for table, tokens in found
+        if tokens + _LINE_BREAK_TOKENS <= _MAX_HEADER_SHARE * limit
     ]
 
 
@@ -112,6 +128,12 @@ def _heading_paths(sections: Sequence[Section], starts: Sequence[int]) -> list[t
 
 
 @dataclass(frozen=True, slots=True)
+class _Header:
+    table: Table
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Cutter:
     """Chooses the ends of chunks. All positions are offsets into `text`.
 
@@ -123,6 +145,7 @@ class _Cutter:
     tokenizer: Tokenizer
     token_ends: Sequence[int]
     boundaries: Boundaries
+    headers: Sequence[_Header]
     max_tokens: int
     max_characters: int
 
@@ -130,6 +153,22 @@ class _Cutter:
         """Start and end of every chunk, white space around them left out."""
         spans = list(self._greedy_spans())
         return self._balance_tail(spans)
+
+    def header(self, start: int) -> str:
+        """The header row that a chunk at `start` must be read with, "" where there is none."""
+        found = self._header(start)
+        return found.table.header if found else ""
+
+    def _header(self, start: int) -> _Header | None:
+        index = bisect_right(self.headers, start, key=lambda header: header.table.start) - 1
+        if index < 0 or start >= self.headers[index].table.end:
+            return None
+        return self.headers[index]
+
+    def _room(self, start: int) -> int:
+        """How many tokens a chunk at `start` may have beside its header."""
+        header = self._header(start)
+        return self.max_tokens - (header.tokens if header else 0)
 
     def _greedy_spans(self) -> Iterator[tuple[int, int]]:
         last = len(self.text.rstrip())
@@ -151,12 +190,12 @@ class _Cutter:
             if cut <= start + 1 or self._fits(start, cut, previous=previous):
                 return cut
             ends = self.tokenizer.ends(self.text[start:cut])
-            within = ends[max(0, min(self.max_tokens, len(ends)) - 1 - slack)]
+            within = ends[max(0, min(self._room(start), len(ends)) - 1 - slack)]
             limit = max(start + 1, min(start + within, cut - 1))
             slack = 2 * slack + 1
 
     def _token_limit(self, start: int) -> int:
-        index = bisect_right(self.token_ends, start) + self.max_tokens
+        index = bisect_right(self.token_ends, start) + self._room(start)
         return self.token_ends[index - 1] if index < len(self.token_ends) else len(self.text)
 
     def _tokens(self, start: int, end: int) -> int:
@@ -164,9 +203,11 @@ class _Cutter:
 
     def _fits(self, start: int, end: int, *, previous: int) -> bool:
         aligned = self._is_token_end(end) and (start > previous or self._is_token_end(previous))
-        if aligned and self._tokens(start, end) + _READ_APART_TOKENS <= self.max_tokens:
+        if aligned and self._tokens(start, end) + _READ_APART_TOKENS <= self._room(start):
             return True
-        return self.tokenizer.count(self.text[start:end]) <= self.max_tokens
+        header = self.header(start)
+        passage = f"{header}\n{self.text[start:end]}" if header else self.text[start:end]
+        return self.tokenizer.count(passage) <= self.max_tokens
 
     def _is_token_end(self, position: int) -> bool:
         index = bisect_left(self.token_ends, position)

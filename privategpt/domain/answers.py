@@ -31,7 +31,8 @@ class Source:
     A passage has its `document`, and `text` is `document_text[start:end]`, as stored; a web result
     has none, and its `text` is the search engine's extract; nor has an attachment, whose `text` is
     the whole of it. `url` is where a person finds the source on the web: always set for a web
-    result, for a passage where it was given at ingestion.
+    result, for a passage where it was given at ingestion. `context` is read before the text and
+    never cited (see `Chunk`).
     """
 
     number: int
@@ -43,6 +44,7 @@ class Source:
     heading_path: tuple[str, ...] = ()
     url: str | None = None
     year: int | None = None
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,8 @@ class Chunk:
 
     `position` is 0-based within the document, so neighbours are position - 1 and position + 1.
     `heading_path` runs from the outermost heading to the nearest one above the chunk's start.
+    `context` is what `text` needs to be understood but does not contain, and no citation of it:
+    the header row of the table that it continues, word for word; "" where it needs nothing.
     """
 
     chunk_id: str
@@ -109,6 +111,12 @@ class Chunk:
     end: int
     text: str
     heading_path: tuple[str, ...] = ()
+    context: str = ""
+
+    @property
+    def passage(self) -> str:
+        """What is embedded and searched by its words: the text with its context before it."""
+        return f"{self.context}\n{self.text}" if self.context else self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,8 @@ def render_source(source: Source) -> str:
     name = " ".join(neutralise(source.title).split())[:_LONGEST_TITLE]
     page = source.document.metadata.get("page_label") if source.document else None
     place = f", page {neutralise(str(page))}" if page not in (None, "") else ""
-    return f"<source>[{source.number}] {name}{place}\n{neutralise(source.text).strip()}\n</source>"
+    text = f"{source.context}\n{source.text}" if source.context else source.text
+    return f"<source>[{source.number}] {name}{place}\n{neutralise(text).strip()}\n</source>"
 
 
 def _without_old_markers(message: Message) -> Message:

@@ -181,7 +181,7 @@ class Ingestion:
         for start in range(0, len(chunks), EMBEDDING_BATCH):
             batch = chunks[start : start + EMBEDDING_BATCH]
             # A page that a file repeats (a form, a legal notice) is embedded once.
-            new = list(dict.fromkeys(c.text for c in batch if c.text not in vectors))
+            new = list(dict.fromkeys(c.passage for c in batch if c.passage not in vectors))
             if new:
                 embedded = await self._embedding.embed_passages(new)
                 vectors.update(zip(new, embedded.vectors, strict=True))
@@ -191,7 +191,7 @@ class Ingestion:
                         chunk=chunk,
                         tenant=file.tenant,
                         file_id=file.file_id,
-                        vector=vectors[chunk.text],
+                        vector=vectors[chunk.passage],
                         metadata=metadata[chunk.doc_id],
                     )
                     for chunk in batch

@@ -68,7 +68,7 @@ async def reindex(
     total = 0
     async with aclosing(state.chunks_for_reindex()) as batches:
         async for batch in batches:
-            embedded = await embedding.embed_passages([item.chunk.text for item in batch])
+            embedded = await embedding.embed_passages([item.chunk.passage for item in batch])
             await index.upsert(
                 [
                     IndexedChunk(

@@ -99,6 +99,7 @@ def _source(document: DocumentInfo, run: Sequence[Chunk], *, number: int) -> Sou
         start=run[0].start,
         end=run[-1].end,
         heading_path=run[0].heading_path,
+        context=run[0].context,
         url=_address(document),
     )
 

@@ -104,6 +104,7 @@ def _cut(document: Document, chunks: int) -> list[Chunk]:
                 end=start + len(line),
                 text=line,
                 heading_path=("Städte", "東"),
+                context="Stadt | Einwohner",
             )
         )
         start += len(line)

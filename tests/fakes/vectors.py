@@ -75,7 +75,7 @@ class FakeVectorIndex:
 
 def _score(chunk: IndexedChunk, query: VectorQuery) -> float:
     asked = set(query.text.casefold().split())
-    shared = asked & set(chunk.chunk.text.casefold().split())
+    shared = asked & set(chunk.chunk.passage.casefold().split())
     cosine = sum(a * b for a, b in zip(chunk.vector, query.vector, strict=True))
     return cosine + len(shared) / max(len(asked), 1)
 

@@ -33,6 +33,7 @@ CHUNK_COLUMNS = (
     chunks.c.end,
     chunks.c.text,
     chunks.c.heading_path,
+    chunks.c.context,
 )
 
 
@@ -48,8 +49,8 @@ def read_info(columns: Sequence[Any]) -> DocumentInfo:
 
 def read_chunk(columns: Sequence[Any]) -> Chunk:
     """From the values of `CHUNK_COLUMNS`."""
-    chunk_id, doc_id, position, start, end, text, heading_path = columns
-    return Chunk(chunk_id, doc_id, position, start, end, text, tuple(heading_path))
+    *plain, heading_path, context = columns
+    return Chunk(*plain, tuple(heading_path), context)
 
 
 def read_document(row: Row[Any]) -> Document:
@@ -99,6 +100,7 @@ def chunk_row(chunk: Chunk) -> dict[str, Any]:
         "end": chunk.end,
         "text": chunk.text,
         "heading_path": list(chunk.heading_path),
+        "context": chunk.context,
     }
 
 

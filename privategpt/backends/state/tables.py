@@ -26,6 +26,7 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     literal_column,
+    text,
 )
 
 schema = MetaData(
@@ -79,6 +80,8 @@ files = Table(
     Column("media_type", String, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("state", String, nullable=False),
+    # The process that ingests it, while it is pending: see `jobs_table.leases`.
+    Column("owner", String),
     CheckConstraint("state IN ('pending', 'ready', 'deleting')", name="state"),
     UniqueConstraint("file_id"),
     sqlite_autoincrement=True,
@@ -121,6 +124,7 @@ chunks = Table(
     # A copy of `documents.text[start:end]`: answering with ten chunks must not read ten books.
     Column("text", Text, nullable=False),
     Column("heading_path", JSON, nullable=False),
+    Column("context", Text, nullable=False, server_default=text("''")),
     UniqueConstraint("doc_id", "position"),
 )
 

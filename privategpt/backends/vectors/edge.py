@@ -150,7 +150,7 @@ async def open_edge_index(
 
 def _point(chunk: IndexedChunk, words: WordEncoder) -> qe.Point:
     vectors: dict[str, qe.NamedVector] = {DENSE: chunk.vector.tolist()}
-    weights = words.passage(chunk.chunk.text)
+    weights = words.passage(chunk.chunk.passage)
     if weights is not None:
         vectors[WORDS] = weights
     return qe.Point(id=point_id(chunk.chunk.chunk_id), vector=vectors, payload=payload(chunk))

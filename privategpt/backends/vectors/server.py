@@ -240,7 +240,7 @@ def _dimensions(found: models.CollectionInfo) -> int | None:
 
 def _point(chunk: IndexedChunk, words: WordEncoder) -> models.PointStruct:
     vectors: dict[str, models.Vector] = {DENSE: chunk.vector.tolist()}
-    weights = words.passage(chunk.chunk.text)
+    weights = words.passage(chunk.chunk.passage)
     if weights is not None:
         vectors[WORDS] = _sparse(weights)
     return models.PointStruct(
