@@ -28,6 +28,7 @@ from privategpt.api.routes import (
     ingestion,
     messages,
     models,
+    rerank,
     usage,
 )
 from privategpt.api.routes import metrics as metrics_route
@@ -93,6 +94,7 @@ def create_app(
         ingestion,
         documents,
         embeddings,
+        rerank,
         models,
         usage,
         health,

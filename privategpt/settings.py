@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 
 from privategpt.domain.errors import InvalidSettings
 
@@ -105,6 +113,25 @@ class EmbeddingSettings(Section):
     max_tokens: Count | None = None
     llamaindex_class: str | None = None
     llamaindex_args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    timeout_s: Seconds = 60.0
+
+
+def _off(mode: object) -> object:
+    """YAML reads a bare `off` as false."""
+    return "off" if mode is False else mode
+
+
+class RerankSettings(Section):
+    """Which model reads question and passage together, to order what was found; none by default."""
+
+    mode: Annotated[Literal["off", "sentence_transformers", "openai"], BeforeValidator(_off)] = (
+        "off"
+    )
+    model: str | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    candidates: Annotated[int, Field(ge=1, le=1000)] = 50
+    batch_size: Count = 16
     timeout_s: Seconds = 60.0
 
 
@@ -228,6 +255,7 @@ class Settings(Section):
     limits: LimitSettings = LimitSettings()
     llm: LlmSettings = LlmSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
+    rerank: RerankSettings = RerankSettings()
     vectors: VectorSettings = VectorSettings()
     state: StateSettings = StateSettings()
     retrieval: RetrievalSettings = RetrievalSettings()

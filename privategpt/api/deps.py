@@ -20,6 +20,7 @@ from privategpt.domain.websearch import AllowanceUsage
 from privategpt.services.answering import AnswerRequest
 from privategpt.services.attachments import ReadFile
 from privategpt.services.ingestion import IngestRequest
+from privategpt.services.reranking import Ranking
 from privategpt.services.retrieval import Retrieved
 
 Check: TypeAlias = Callable[[], Awaitable[None]]
@@ -119,6 +120,19 @@ class Embedder(Protocol):
         ...
 
 
+class TextRanker(Protocol):
+    """The use case behind /v1/rerank."""
+
+    @property
+    def name(self) -> str:
+        """See `services.reranking.Reranking.name`."""
+        ...
+
+    async def rank(self, query: str, texts: Sequence[str], *, limit: int | None = None) -> Ranking:
+        """See `services.reranking.Reranking.rank`."""
+        ...
+
+
 class SearchAllowance(Protocol):
     """The use case behind /v1/usage/searches."""
 
@@ -144,7 +158,8 @@ class Services:
     """The use cases, with the clock and the source of ids that replies are stamped with.
 
     `checks` has one check for each part that readiness depends on, by the part's name. Without
-    `keys` everybody is the one tenant of a server without keys. `admit` raises `TooManyRequests`
+    `keys` everybody is the one tenant of a server without keys. `reranking` is None where the
+    operator chose no reranker. `admit` raises `TooManyRequests`
     where a tenant has made too many.
     """
 
@@ -160,6 +175,7 @@ class Services:
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     keys: Authenticator | None = None
+    reranking: TextRanker | None = None
     admit: Callable[[str], None] = admit_all
 
 

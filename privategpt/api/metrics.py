@@ -67,6 +67,12 @@ class Metrics:
             registry=registry,
         )
         self._ingestion_s = Histogram(
+        self._rerank_s = Histogram(
+            "privategpt_rerank_seconds",
+            "Scoring texts by the reranker, within a search or for a client.",
+            buckets=QUICK_S + SLOW_S[7:10],
+            registry=registry,
+        )
             "privategpt_ingestion_seconds",
             "Ingestions of one file, failed ones included.",
             buckets=SLOW_S,
@@ -134,6 +140,12 @@ class Metrics:
     def indexed(self, chunks: int) -> None:
         """See `domain.observing.Observer`."""
         self._ingested.inc()
+    @contextmanager
+    def reranking(self) -> Generator[None]:
+        """See `domain.observing.Observer`."""
+        with _timed(self._rerank_s, self._clock):
+            yield
+
         self._chunks.inc(chunks)
 
     def embedded(self, tokens: int) -> None:
@@ -162,6 +174,10 @@ class _Answer:
         if self._started_at is not None:
             self._first_s.observe(self._clock() - self._started_at)
             self._started_at = None
+    def reranked(self, tokens: int) -> None:
+        """See `domain.observing.Observer`."""
+        self._tokens.labels("rerank").inc(tokens)
+
 
     def counted(self, usage: Usage) -> None:
         for kind, count in (

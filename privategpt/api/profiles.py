@@ -44,12 +44,14 @@ class ModelCatalog:
 
     profiles: tuple[ModelProfile, ...]
     embedding_models: tuple[str, ...] = ()
+    rerank_models: tuple[str, ...] = ()
     refuse_unknown: bool = True
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Ids in the order in which they are listed."""
-        return (*(profile.id for profile in self.profiles), *self.embedding_models)
+        profiles = (profile.id for profile in self.profiles)
+        return tuple(dict.fromkeys((*profiles, *self.embedding_models, *self.rerank_models)))
 
     def profile(self, model: str | None) -> ModelProfile:
         """The profile of `model`. Raises `ModelNotFound`."""
@@ -62,10 +64,10 @@ class ModelCatalog:
             raise unknown_model()
         return self.profiles[0]
 
-    def check_embedding(self, model: str | None) -> None:
-        """Raise `ModelNotFound` unless `model` may be named for embeddings.
+    def check_served(self, model: str | None) -> None:
+        """Raise `ModelNotFound` unless `model` may be named for embeddings and for reranking.
 
-        There is one embedding model, so every id that is served means that one.
+        There is one model for each, so every id that is served means that one.
         """
         if model is not None and self.refuse_unknown and model not in self.ids:
             raise unknown_model()

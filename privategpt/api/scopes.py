@@ -35,6 +35,7 @@ SCOPES: Mapping[str, Requirement] = {
     "POST /v1/ingest/text": WRITE,
     "DELETE /v1/ingest/{doc_id}": WRITE,
     "POST /v1/embeddings": EMBED,
+    "POST /v1/rerank": EMBED,
     "GET /v1/models": ANY_KEY,
     "GET /v1/models/{model_id:path}": ANY_KEY,
     "GET /v1/usage/searches": ANY_KEY,

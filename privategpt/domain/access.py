@@ -18,8 +18,8 @@ class Scope(StrEnum):
     """A right that a key can carry; none includes another.
 
     CHAT answers questions, from the documents where the request asks for it; READ searches, lists
-    and shows documents; WRITE ingests and deletes them; EMBED embeds texts; ADMIN reads metrics,
-    readiness and the API's own description.
+    and shows documents; WRITE ingests and deletes them; EMBED embeds and reranks texts of the
+    request; ADMIN reads metrics, readiness and the API's own description.
     """
 
     CHAT = "chat"

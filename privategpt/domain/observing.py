@@ -34,6 +34,10 @@ class Observer(Protocol):
         ...
 
     def ingesting(self) -> AbstractContextManager[None]:
+    def reranking(self) -> AbstractContextManager[None]:
+        """The scoring of texts by the reranker, in a search or for a client."""
+        ...
+
         """The ingestion of one file; an exception that passes through is its failure."""
         ...
 
@@ -50,6 +54,10 @@ class Observer(Protocol):
         ...
 
     def searched(self, outcome: SearchOutcome) -> None:
+    def reranked(self, tokens: int) -> None:
+        """A reranker has read so many tokens."""
+        ...
+
         """A web search has ended."""
         ...
 
@@ -70,6 +78,10 @@ class Unobserved:
         yield
 
     def text_began(self) -> None:
+    @contextmanager
+    def reranking(self) -> Generator[None]:
+        yield
+
         """Let it pass."""
 
     def counted(self, usage: Usage) -> None:
@@ -89,3 +101,6 @@ class Unobserved:
 
 
 UNOBSERVED = Unobserved()
+    def reranked(self, tokens: int) -> None:
+        """Let it pass."""
+

@@ -92,6 +92,35 @@ class EmbeddingModel(Protocol):
 
 
 class LanguageModel(Protocol):
+@dataclass(frozen=True, slots=True)
+class Relevances:
+    """How well each text answers the query, between 0 and 1, in the order of the texts.
+
+    Scores can be compared within one query only. `tokens` were read for them; None where the
+    model does not tell.
+    """
+
+    scores: tuple[float, ...]
+    tokens: int | None
+
+
+class Reranker(Protocol):
+    """Reads a query and a text together, which finds what is meant better than vectors can."""
+
+    @property
+    def name(self) -> str:
+        """What an operator calls this model."""
+        ...
+
+    async def score(self, query: str, texts: Sequence[str]) -> Relevances:
+        """Score every text; what is beyond the model's window is not read."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...
+
+
     """Writes replies."""
 
     @property

@@ -23,6 +23,7 @@ from privategpt.domain.ports import (
     VectorIndex,
     VectorQuery,
 )
+from privategpt.services.reranking import Reranking
 
 ROUNDS = 6
 """Searches per question at most, each twice as deep as the one before. A second one is needed only
@@ -52,9 +53,11 @@ class Retrieval:
         embedding: EmbeddingModel,
         index: VectorIndex,
         state: StateStore,
+        reranking: Reranking | None = None,
         observer: Observer = UNOBSERVED,
     ) -> None:
         self._observer = observer
+        self._reranking = reranking
         self._embedding = embedding
         self._index = index
         self._state = state
@@ -82,7 +85,7 @@ class Retrieval:
                 self._embedding.embed_query(text), self._state.hidden(tenant)
             )
             query = _Query(text=text, vector=embeddings.vectors[0], tenant=tenant, filter=filter)
-            found = await self._search_ready(query, limit=limit, hidden=hidden)
+            found = await self._best(query, limit=limit, hidden=hidden)
             chunks = [
                 await self._with_neighbours(hit, score, tenant=tenant, reach=neighbours)
                 for hit, score in found
@@ -92,6 +95,20 @@ class Retrieval:
     def fit_query(self, text: str) -> str:
         """Cut a question from a conversation to what `search` accepts; see `fit_to_window`."""
         return fit_to_window(text, self._embedding.tokenizer)
+
+    async def _best(
+        self, query: _Query, *, limit: int, hidden: frozenset[str]
+    ) -> list[tuple[ChunkHit, float]]:
+        """In the index's order, or in the reranker's of more than are wanted."""
+        if self._reranking is None:
+            return await self._search_ready(query, limit=limit, hidden=hidden)
+        reach = max(limit, self._reranking.candidates)
+        found = await self._search_ready(query, limit=reach, hidden=hidden)
+        if not found:
+            return []
+        texts = [hit.chunk.text for hit, _ in found]
+        ranking = await self._reranking.rank(query.text, texts, limit=limit)
+        return [(found[one.index][0], one.score) for one in ranking.texts]
 
     async def _search_ready(
         self, query: _Query, *, limit: int, hidden: frozenset[str]

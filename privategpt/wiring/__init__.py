@@ -42,6 +42,7 @@ from privategpt.services.ingestion import Ingestion
 from privategpt.services.limits import BoundedAnswers, RequestRate, Storage, TenantLimits
 from privategpt.services.maintenance import refuse_changed_embedding
 from privategpt.services.observed import ObservedAnswers
+from privategpt.services.reranking import Reranking
 from privategpt.services.retrieval import Retrieval
 from privategpt.services.websearch import WebSearch
 from privategpt.settings import EmbeddingSettings, LlmSettings, Settings, WebSearchSettings
@@ -53,6 +54,7 @@ from privategpt.wiring.access import (
 )
 from privategpt.wiring.engines import (
     load_embedding,
+    load_reranker,
     make_search_engine,
     make_verifier,
     open_index,
@@ -131,10 +133,12 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             await asyncio.wait([starting])
             raise
         llm = await _opened(stack, starting)
+        reranking = await _reranking(stack, settings, observer=metrics)
         retrieval = Retrieval(
             embedding=library.embedding,
             index=library.index,
             state=library.state,
+            reranking=reranking,
             observer=metrics,
         )
         web = _web_search(settings.web_search, library.quota, limits, metrics)
@@ -164,10 +168,11 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             embeddings=EmbeddingService(model=library.embedding, observer=metrics),
             web_search=web,
             checks={"state": library.state.check, "vectors": library.index.check, "llm": llm.check},
-            models=_models(settings, library.embedding),
+            models=_models(settings, library.embedding, reranking),
             now=_now,
             new_id=_new_id,
             keys=required_keys,
+            reranking=reranking,
             admit=RequestRate(limits=limits, clock=time.monotonic).admit,
         )
         yield OpenServer(
@@ -175,7 +180,11 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             metrics=metrics,
             options=_options(settings, uploads=_fresh_folder(settings.server.data_dir / "uploads")),
             description=_description(
-                settings, llm=llm, embedding=library.embedding, keys=required_keys
+                settings,
+                llm=llm,
+                embedding=library.embedding,
+                reranking=reranking,
+                keys=required_keys,
             ),
         )
 
@@ -252,6 +261,16 @@ async def _library(
     )
 
 
+async def _reranking(
+    stack: AsyncExitStack, settings: Settings, *, observer: Observer
+) -> Reranking | None:
+    model = await load_reranker(settings.rerank)
+    if model is None:
+        return None
+    stack.push_async_callback(model.close)
+    return Reranking(model=model, candidates=settings.rerank.candidates, observer=observer)
+
+
 async def _opened(stack: AsyncExitStack, opening: Awaitable[PartT]) -> PartT:
     part = await opening
     stack.push_async_callback(part.close)
@@ -275,7 +294,9 @@ def _web_search(
     )
 
 
-def _models(settings: Settings, embedding: EmbeddingModel) -> ModelCatalog:
+def _models(
+    settings: Settings, embedding: EmbeddingModel, reranking: Reranking | None
+) -> ModelCatalog:
     default = settings.answers.citation_style
     return ModelCatalog(
         profiles=tuple(
@@ -295,6 +316,7 @@ def _models(settings: Settings, embedding: EmbeddingModel) -> ModelCatalog:
             for model in settings.models
         ),
         embedding_models=(embedding.name,),
+        rerank_models=(reranking.name,) if reranking else (),
         refuse_unknown=settings.answers.unknown_model == "refuse",
     )
 
@@ -320,7 +342,12 @@ def _options(settings: Settings, *, uploads: Path) -> ApiOptions:
 
 
 def _description(
-    settings: Settings, *, llm: LanguageModel, embedding: EmbeddingModel, keys: Keys | None
+    settings: Settings,
+    *,
+    llm: LanguageModel,
+    embedding: EmbeddingModel,
+    reranking: Reranking | None,
+    keys: Keys | None,
 ) -> tuple[str, ...]:
     vectors = settings.vectors
     index = f"Qdrant at {vectors.url}" if vectors.mode == "server" else "Qdrant Edge (embedded)"
@@ -329,6 +356,7 @@ def _description(
         f"  language model {llm.name} ({settings.llm.mode}, {llm.context_tokens} tokens)",
         f"  embedding      {embedding.name} ({settings.embedding.mode}, "
         f"{embedding.dimensions} dimensions)",
+        *([f"  reranker       {reranking.name} ({settings.rerank.mode})"] if reranking else []),
         f"  vector store   {index}",
         f"  data folder    {settings.server.data_dir}",
         f"  API keys       {'needed' if keys else 'none: everybody who reaches it is let in'}",

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from privategpt.backends.vectors.edge import open_edge_index
 from privategpt.domain.errors import InvalidSettings
-from privategpt.domain.ports import EmbeddingModel, LanguageModel, VectorIndex
+from privategpt.domain.ports import EmbeddingModel, LanguageModel, Reranker, VectorIndex
 from privategpt.domain.verification import Verifier
 from privategpt.domain.websearch import SearchEngine
 from privategpt.services.judging import EngineJudge
@@ -16,6 +16,7 @@ from privategpt.settings import (
     AnswerSettings,
     EmbeddingSettings,
     LlmSettings,
+    RerankSettings,
     Settings,
     WebSearchSettings,
 )
@@ -91,6 +92,30 @@ async def load_embedding(settings: EmbeddingSettings) -> EmbeddingModel:
         batch_size=settings.batch_size,
         threads=settings.threads,
     )
+
+
+async def load_reranker(settings: RerankSettings) -> Reranker | None:
+    """The configured reranker; None where it is off."""
+    if settings.mode == "openai":
+        from privategpt.backends.reranking.openai_compatible import (
+            connect_openai_compatible_reranker,
+        )
+
+        return connect_openai_compatible_reranker(
+            base_url=required("rerank.base_url", settings.base_url),
+            api_key=secret(settings.api_key),
+            model=settings.model,
+            timeout_s=settings.timeout_s,
+        )
+    if settings.mode == "sentence_transformers":
+        from privategpt.backends.reranking.cross_encoder import load_cross_encoder_reranker
+
+        return await asyncio.to_thread(
+            load_cross_encoder_reranker,
+            required("rerank.model", settings.model),
+            batch_size=settings.batch_size,
+        )
+    return None
 
 
 async def open_index(

@@ -28,6 +28,7 @@ def test_there_is_a_body_for_every_family_of_endpoints() -> None:
         "/v1/messages/count_tokens",
         "/v1/ingest/text",
         "/v1/chunks",
+        "/v1/rerank",
     }
 
 

@@ -123,6 +123,7 @@ NO_ID_OF_A_TENANT = {
     "POST /v1/ingest/file",
     "POST /v1/ingest/text",
     "POST /v1/embeddings",
+    "POST /v1/rerank",
     "GET /v1/models",
     "GET /v1/models/{model_id:path}",
     "GET /v1/usage/searches",  # own test below

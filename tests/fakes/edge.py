@@ -10,7 +10,14 @@ from itertools import count
 
 from fastapi import FastAPI
 
-from privategpt.api.deps import ApiOptions, Authenticator, Check, Services, admit_all
+from privategpt.api.deps import (
+    ApiOptions,
+    Authenticator,
+    Check,
+    Services,
+    TextRanker,
+    admit_all,
+)
 from privategpt.api.profiles import CitationStyle, ModelCatalog, ModelProfile
 from privategpt.app import create_app
 from privategpt.domain.documents import (
@@ -26,9 +33,11 @@ from privategpt.domain.ports import Embeddings, StoredFile
 from privategpt.domain.websearch import AllowanceUsage
 from privategpt.services.attachments import AttachmentReader
 from privategpt.services.ingestion import IngestRequest
+from privategpt.services.reranking import Reranking
 from privategpt.services.retrieval import Retrieved
 from tests.fakes.answering import FakeAnswers
 from tests.fakes.parser import FakeParser
+from tests.fakes.reranker import FakeReranker
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 DIMENSIONS = 4
@@ -224,6 +233,11 @@ class FakeAllowance:
         return AllowanceUsage(used=self.used, limit=10, resets_at=midnight)
 
 
+def fake_reranking() -> Reranking:
+    """Ranks by shared words."""
+    return Reranking(model=FakeReranker(), candidates=1)
+
+
 @dataclass
 class Edge:
     """The use cases of one app under test."""
@@ -239,6 +253,7 @@ class Edge:
     models: ModelCatalog = field(default_factory=catalog)
     allowance: FakeAllowance = field(default_factory=FakeAllowance)
     keys: Authenticator | None = None
+    reranking: TextRanker | None = field(default_factory=fake_reranking)
     admit: Callable[[str], None] = admit_all
 
     def app(self, options: ApiOptions | None = None) -> FastAPI:
@@ -256,6 +271,7 @@ class Edge:
             now=lambda: NOON,
             new_id=counter(),
             keys=self.keys,
+            reranking=self.reranking,
             admit=self.admit,
         )
         return create_app(services, options=options or ApiOptions())

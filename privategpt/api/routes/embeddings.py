@@ -28,7 +28,7 @@ async def embeddings_generation(
     options: OptionsDep,
 ) -> JsonResponse:
     """Embed texts; the vectors come in their order."""
-    services.models.check_embedding(body.model)
+    services.models.check_served(body.model)
     embedded = await while_connected(
         request.receive, services.embeddings.embed(texts(body), dimensions=body.dimensions)
     )

@@ -80,6 +80,29 @@ class EmbeddingsResponse(Reply):
     usage: TokenUsage
 
 
+class RerankedDocument(Reply):
+    """A document of the request."""
+
+    text: str
+
+
+class RerankResult(Reply):
+    """`index` is the document's place in the request, from 0; `relevance_score` is 0–1."""
+
+    index: int
+    relevance_score: float
+    document: RerankedDocument | None = None
+
+
+class RerankResponse(Reply):
+    """Results, best first. `usage` is missing where the reranker does not count."""
+
+    object: Literal["list"]
+    model: str
+    results: list[RerankResult]
+    usage: TokenUsage | None = None
+
+
 class FunctionCallOut(Reply):
     """A call, or in a stream a piece of one."""
 
