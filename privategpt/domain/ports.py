@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -91,7 +92,6 @@ class EmbeddingModel(Protocol):
         ...
 
 
-class LanguageModel(Protocol):
 @dataclass(frozen=True, slots=True)
 class Relevances:
     """How well each text answers the query, between 0 and 1, in the order of the texts.
@@ -121,6 +121,7 @@ class Reranker(Protocol):
         ...
 
 
+class LanguageModel(Protocol):
     """Writes replies."""
 
     @property
@@ -274,8 +275,8 @@ class StateStore(Protocol):
     a tenant sees that tenant alone.
     """
 
-    async def begin_file(self, file: File) -> None:
-        """Note, durably, that an ingestion has begun."""
+    async def begin_file(self, file: File, *, owner: str | None = None) -> None:
+        """Note, durably, that an ingestion has begun, and in which process (`LeaseStore`)."""
         ...
 
     async def commit_file(
@@ -336,10 +337,17 @@ class StateStore(Protocol):
         """Remove the rows of what `begin_delete` or an abandoned ingestion left hidden."""
         ...
 
+    async def give_up(self, *, at: datetime) -> int:
+        """Flip to deleting every pending file whose owner holds no lease then; how many.
+
+        From here on its ingestion cannot commit, if it should still be running after all.
+        """
+        ...
+
     async def abandoned(self, *, pending: bool) -> list[Deletion]:
         """What deleting rows of all tenants must still be removed; for the sweeper.
 
-        With `pending`, pending files too: only at start, when no ingestion can be running.
+        With `pending`, pending files too: only where no ingestion can be running.
         """
         ...
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 
 from privategpt.domain.documents import Chunk, Document, DocumentInfo, File
 from privategpt.domain.errors import Conflict, NotFound
 from privategpt.domain.ports import ChunkHit, Deletion, IndexableChunk, StoredFile
+from tests.fakes.leases import FakeLeaseStore
 
 
 @dataclass(slots=True)
 class _Entry:
     file: File
+    owner: str | None = None
     state: str = "pending"
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
     deleting: set[str] = field(default_factory=set[str])
@@ -40,13 +43,14 @@ class FakeStateStore:
     """A `StateStore` that forgets everything with the process. It has no other faults."""
 
     def __init__(self) -> None:
+        self.leases = FakeLeaseStore()
         self._entries: dict[str, _Entry] = {}
         self._fingerprint: str | None = None
 
-    async def begin_file(self, file: File) -> None:
+    async def begin_file(self, file: File, *, owner: str | None = None) -> None:
         if file.file_id in self._entries:
             raise Conflict(f"There is a file {file.file_id!r} already")
-        self._entries[file.file_id] = _Entry(file=file)
+        self._entries[file.file_id] = _Entry(file=file, owner=owner)
 
     async def commit_file(
         self,
@@ -156,6 +160,16 @@ class FakeStateStore:
                 for chunk_id, chunk in entry.chunks.items()
                 if chunk.doc_id != deletion.doc_id
             }
+
+    async def give_up(self, *, at: datetime) -> int:
+        given_up = [
+            entry
+            for entry in self._entries.values()
+            if entry.state == "pending" and not self.leases.holds(entry.owner, at=at)
+        ]
+        for entry in given_up:
+            entry.state = "deleting"
+        return len(given_up)
 
     async def abandoned(self, *, pending: bool) -> list[Deletion]:
         found: list[Deletion] = []

@@ -52,6 +52,11 @@ class Database:
         self._reader = reader
         self._folder_lock = folder_lock
 
+    @property
+    def is_ours_alone(self) -> bool:
+        """True where no other process can be at work in it."""
+        return self._folder_lock is not None
+
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[AsyncConnection]:
         """A connection for statements that change nothing."""

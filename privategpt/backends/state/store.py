@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 from privategpt.backends.state import statements as sql
@@ -35,8 +36,8 @@ class SqlStateStore:
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
-    async def begin_file(self, file: File) -> None:
-        await self._database.write(partial(transactions.begin, file=file))
+    async def begin_file(self, file: File, *, owner: str | None = None) -> None:
+        await self._database.write(partial(transactions.begin, file=file, owner=owner))
 
     async def commit_file(
         self,
@@ -144,6 +145,9 @@ class SqlStateStore:
 
     async def forget(self, deletion: Deletion) -> None:
         await self._database.write(partial(transactions.forget, deletion=deletion))
+
+    async def give_up(self, *, at: datetime) -> int:
+        return await self._database.write(partial(transactions.give_up, at=at))
 
     async def abandoned(self, *, pending: bool) -> list[Deletion]:
         files = sql.HIDDEN_FILES if pending else sql.DELETING_FILES

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
+from sqlalchemy import bindparam, exists, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from privategpt.backends.state import statements as sql
 from privategpt.backends.state.errors import not_found
+from privategpt.backends.state.jobs_table import leases
 from privategpt.backends.state.rows import (
     FILE_COLUMNS,
     chunk_row,
@@ -19,11 +22,22 @@ from privategpt.backends.state.rows import (
     read_file,
     read_info,
 )
+from privategpt.backends.state.tables import DELETING, PENDING, files
 from privategpt.domain.documents import Chunk, Document, File
 from privategpt.domain.errors import Conflict
 from privategpt.domain.ports import Deletion, StoredFile
 
 T = TypeVar("T")
+
+# Here and not in `statements.py`, whose tables know nothing of owners.
+GIVE_UP = (
+    update(files)
+    .where(
+        files.c.state == PENDING,
+        ~exists().where(leases.c.owner == files.c.owner, leases.c.until > bindparam("at")),
+    )
+    .values(state=DELETING)
+)
 
 # Rows are made on the event loop and stored off it; this many take it a few milliseconds.
 ROWS_AT_ONCE = 500
@@ -119,9 +133,14 @@ async def forget(connection: AsyncConnection, *, deletion: Deletion) -> None:
         await connection.execute(sql.FORGET_DOCUMENT, {"by_doc_id": deletion.doc_id})
 
 
-async def begin(connection: AsyncConnection, *, file: File) -> None:
+async def begin(connection: AsyncConnection, *, file: File, owner: str | None) -> None:
     """Note a file as pending."""
-    await connection.execute(sql.ADD_FILE, file_row(file))
+    await connection.execute(sql.ADD_FILE, file_row(file) | {"owner": owner})
+
+
+async def give_up(connection: AsyncConnection, *, at: datetime) -> int:
+    """Hide for ever what is pending without an owner who is alive; how many files."""
+    return int((await connection.execute(GIVE_UP, {"at": at})).rowcount)
 
 
 async def set_meta(connection: AsyncConnection, *, key: str, value: str) -> None:

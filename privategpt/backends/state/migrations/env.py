@@ -5,10 +5,10 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection
 
-from privategpt.backends.state import keys_table, quota_table, tables
+from privategpt.backends.state import jobs_table, keys_table, quota_table, tables
 
 # Every module with tables stands here, so that `schema` is whole when it is compared.
-TABLES = (tables, quota_table, keys_table)
+TABLES = (tables, quota_table, keys_table, jobs_table)
 
 connection: Connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=tables.schema)
