@@ -2,50 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean, stdev
+from uuid import UUID
 
-from privategpt.backends.vectors.fusion import Fuse, ranked
-from privategpt.domain.ports import Hit
+from privategpt.backends.vectors.fusion import Fuse, IdT, Leg, Ranking, ranked
 
 _RRF_K = 60
 
 
-def words_alone(meaning: Sequence[Hit], words: Sequence[Hit]) -> list[Hit]:  # noqa: ARG001
+def words_alone(meaning: Leg[IdT], words: Leg[IdT]) -> Ranking[IdT]:  # noqa: ARG001
     """BM25."""
-    return list(words)
+    return list(words.items())
 
 
-def meaning_alone(meaning: Sequence[Hit], words: Sequence[Hit]) -> list[Hit]:  # noqa: ARG001
+def meaning_alone(meaning: Leg[IdT], words: Leg[IdT]) -> Ranking[IdT]:  # noqa: ARG001
     """The embedding's cosine."""
-    return list(meaning)
+    return list(meaning.items())
 
 
-def reciprocal_ranks(meaning: Sequence[Hit], words: Sequence[Hit]) -> list[Hit]:
+def reciprocal_ranks(meaning: Leg[IdT], words: Leg[IdT]) -> Ranking[IdT]:
     """RRF with the usual k of 60, ranks from 1."""
-    scores: dict[str, float] = {}
+    scores: dict[IdT, float] = {}
     for leg in (meaning, words):
-        for rank, hit in enumerate(leg, start=1):
-            scores[hit.chunk_id] = scores.get(hit.chunk_id, 0.0) + 1 / (_RRF_K + rank)
+        for rank, id_ in enumerate(leg, start=1):
+            scores[id_] = scores.get(id_, 0.0) + 1 / (_RRF_K + rank)
     return ranked(scores)
 
 
-def distributions(meaning: Sequence[Hit], words: Sequence[Hit]) -> list[Hit]:
+def distributions(meaning: Leg[IdT], words: Leg[IdT]) -> Ranking[IdT]:
     """DBSF as the engines have it: the mean plus and minus three deviations become 0 and 1."""
-    scores: dict[str, float] = {}
+    scores: dict[IdT, float] = {}
     for leg in (meaning, words):
-        for hit in _by_distribution(leg):
-            scores[hit.chunk_id] = scores.get(hit.chunk_id, 0.0) + hit.score
+        for id_, score in _by_distribution(leg):
+            scores[id_] = scores.get(id_, 0.0) + score
     return ranked(scores)
 
 
-def _by_distribution(leg: Sequence[Hit]) -> list[Hit]:
-    values = [hit.score for hit in leg]
+def _by_distribution(leg: Leg[IdT]) -> Ranking[IdT]:
+    values = list(leg.values())
     spread = stdev(values) if len(values) > 1 else 0.0
     if not spread:
-        return [Hit(chunk_id=hit.chunk_id, score=0.5) for hit in leg]
+        return [(id_, 0.5) for id_ in leg]
     lowest = fmean(values) - 3 * spread
-    return [Hit(chunk_id=h.chunk_id, score=(h.score - lowest) / (6 * spread)) for h in leg]
+    return [(id_, (score - lowest) / (6 * spread)) for id_, score in leg.items()]
 
 
 OURS = "ours"
@@ -66,14 +66,20 @@ class RememberingFusion:
 
     def __init__(self, fuse: Fuse) -> None:
         self._fuse = fuse
-        self._meaning: Sequence[Hit] = ()
-        self._words: Sequence[Hit] = ()
+        self._legs: tuple[Leg[str], Leg[str]] = ({}, {})
 
-    def __call__(self, meaning: Sequence[Hit], words: Sequence[Hit]) -> list[Hit]:
+    def __call__(self, meaning: Leg[IdT], words: Leg[IdT]) -> Ranking[IdT]:
         """What the other says."""
-        self._meaning, self._words = meaning, words
+        self._legs = _by_chunk(meaning), _by_chunk(words)
         return self._fuse(meaning, words)
 
     def ranking(self, fuse: Fuse) -> list[str]:
         """Chunk ids of the last search, fused in another way."""
-        return [hit.chunk_id for hit in fuse(self._meaning, self._words)]
+        return [chunk_id for chunk_id, _ in fuse(*self._legs)]
+
+
+def _by_chunk(leg: Leg[IdT]) -> dict[str, float]:
+    """The embedded index ranks points, whose ids are the numbers of their chunks' UUIDs."""
+    return {
+        str(UUID(int=id_)) if isinstance(id_, int) else id_: score for id_, score in leg.items()
+    }

@@ -10,13 +10,22 @@ import signal
 import subprocess
 import sys
 from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
+import qdrant_edge as qe
 
 from privategpt.backends.vectors.edge import EdgeIndex, open_edge_index
-from privategpt.backends.vectors.shard import LAYOUT_FILE, open_shard, optimize_folder
+from privategpt.backends.vectors.shard import (
+    LAYOUT_FILE,
+    ShardFolder,
+    open_shard,
+    optimize_folder,
+)
+from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.documents import Chunk
 from privategpt.domain.errors import (
     EmbeddingModelChanged,
@@ -302,3 +311,63 @@ def _open_error(path: Path) -> str:
     except FolderInUse as error:
         return type(error).__name__
     return "opened"
+
+
+async def test_searches_at_once_find_what_each_finds_alone(tmp_path: Path) -> None:
+    index = await open_index(tmp_path)
+    await index.upsert([chunk(n) for n in range(300)])
+    alone = [await index.search(ask(n)) for n in range(40)]
+    assert await asyncio.gather(*(index.search(ask(n)) for n in range(40))) == alone
+    await index.close()
+
+
+async def test_every_id_comes_back_as_it_was_given_whether_or_not_engines_take_it(
+    tmp_path: Path,
+) -> None:
+    plain = "5f0c3f0e-6c1b-5d3c-9d52-3a1f3a7a4b10"
+    # One as a file may have it, one that engines take but write otherwise, one as we hash to.
+    ids = [plain, "doc/7", plain.upper(), "5f0c3f0e-6c1b-8d3c-9d52-3a1f3a7a4b10"]
+    index = await open_index(tmp_path)
+    named = [replace(chunk(n).chunk, chunk_id=id_) for n, id_ in enumerate(ids)]
+    await index.upsert([replace(chunk(0), chunk=one) for one in named])
+    assert {hit.chunk_id for hit in await index.search(ask(1))} == set(ids)
+    await index.close()
+
+
+class ShardWithArrival:
+    """A shard where something happens while the first search is under way."""
+
+    def __init__(self, shard: ShardFolder, *, arrive: Callable[[], None]) -> None:
+        self._shard = shard
+        self._arrive = arrive
+        self.searches = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._shard, name)
+
+    def query_batch(self, requests: Sequence[qe.QueryRequest]) -> list[list[qe.ScoredPoint]]:
+        self.searches += 1
+        if self.searches == 1:
+            self._arrive()
+        return self._shard.query_batch(requests)
+
+
+async def test_another_tenants_first_chunks_are_kept_out_of_a_search_under_way(
+    tmp_path: Path,
+) -> None:
+    loop = asyncio.get_running_loop()
+
+    def arrive() -> None:
+        foreign = [replace(chunk(n, doc_id="foreign"), tenant="beta") for n in range(5)]
+        asyncio.run_coroutine_threadsafe(index.upsert(foreign), loop).result(timeout=30)
+
+    shard = open_shard(tmp_path / "vectors", dimensions=DIMENSIONS)
+    watched = ShardWithArrival(shard, arrive=arrive)
+    index = EdgeIndex(
+        shard=cast("ShardFolder", watched), words=WordEncoder(), candidates=100, tenants=()
+    )
+    await index.upsert([chunk(n) for n in range(3)])
+    found = {hit.chunk_id for hit in await index.search(ask(1))}
+    assert found == {f"file/doc/{n}" for n in range(3)}
+    assert watched.searches == 2
+    await index.close()

@@ -8,20 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privategpt.backends.vectors.fusion import fuse
-from privategpt.domain.ports import Hit
 
 
-def leg(**scores: float) -> list[Hit]:
-    """Hits of these scores, best first."""
-    order = sorted(scores.items(), key=lambda item: -item[1])
-    return [Hit(chunk_id=chunk_id, score=score) for chunk_id, score in order]
+def leg(**scores: float) -> dict[str, float]:
+    """These scores, best first."""
+    return dict(sorted(scores.items(), key=lambda item: -item[1]))
 
 
-def ids(hits: list[Hit]) -> list[str]:
-    return [hit.chunk_id for hit in hits]
+def ids(ranking: list[tuple[str, float]]) -> list[str]:
+    return [chunk_id for chunk_id, _ in ranking]
 
 
-def any_leg(lowest: float, highest: float) -> st.SearchStrategy[list[Hit]]:
+def any_leg(lowest: float, highest: float) -> st.SearchStrategy[dict[str, float]]:
     scores = st.dictionaries(
         st.sampled_from("abcdefghij"), st.floats(lowest, highest, width=32), max_size=10
     )
@@ -29,35 +27,35 @@ def any_leg(lowest: float, highest: float) -> st.SearchStrategy[list[Hit]]:
 
 
 @given(any_leg(-1, 1), any_leg(0, 60))
-def test_every_chunk_comes_once_and_scores_descend(meaning: list[Hit], words: list[Hit]) -> None:
+def test_every_chunk_comes_once_and_scores_descend(
+    meaning: dict[str, float], words: dict[str, float]
+) -> None:
     fused = fuse(meaning, words)
-    assert sorted(ids(fused)) == sorted({*ids(meaning), *ids(words)})
-    scores = [hit.score for hit in fused]
+    assert sorted(ids(fused)) == sorted({*meaning, *words})
+    scores = [score for _, score in fused]
     assert scores == sorted(scores, reverse=True)
     assert all(isfinite(score) and -1 <= score <= 1 + 1e-9 for score in scores)
 
 
 @given(any_leg(-1, 1), any_leg(0, 60))
 def test_what_both_legs_put_before_another_stays_before_it(
-    meaning: list[Hit], words: list[Hit]
+    meaning: dict[str, float], words: dict[str, float]
 ) -> None:
-    cosine = {hit.chunk_id: hit.score for hit in meaning}
-    bm25 = {hit.chunk_id: hit.score for hit in words}
-    score = {hit.chunk_id: hit.score for hit in fuse(meaning, words)}
-    both = cosine.keys() & bm25.keys()
+    score = dict(fuse(meaning, words))
+    both = meaning.keys() & words.keys()
     for one in both:
         for other in both:
-            if cosine[one] >= cosine[other] and bm25[one] >= bm25[other]:
+            if meaning[one] >= meaning[other] and words[one] >= words[other]:
                 assert score[one] >= score[other] - 1e-9
 
 
 def test_without_words_the_ranking_is_that_of_meaning() -> None:
     meaning = leg(a=0.9, b=0.5)
-    assert fuse(meaning, []) == meaning
+    assert fuse(meaning, {}) == [("a", 0.9), ("b", 0.5)]
 
 
 def test_without_a_meaning_the_ranking_is_that_of_words() -> None:
-    assert ids(fuse([], leg(a=12.0, b=7.0))) == ["a", "b"]
+    assert ids(fuse({}, leg(a=12.0, b=7.0))) == ["a", "b"]
 
 
 def test_a_leg_that_cannot_tell_chunks_apart_leaves_it_to_the_other() -> None:

@@ -7,13 +7,16 @@ loop free; see `shard` for what else is known of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple, cast
+from uuid import UUID
 
 import qdrant_edge as qe
 from anyio import CapacityLimiter, to_thread
 
-from privategpt.backends.vectors.fusion import Fuse, fuse
+from privategpt.backends.vectors.fusion import Fuse, Ranking, fuse
+from privategpt.backends.vectors.gathering import Gathering
 from privategpt.backends.vectors.points import (
     CHUNK_ID,
     DENSE,
@@ -23,6 +26,7 @@ from privategpt.backends.vectors.points import (
     WORDS,
     AnyOf,
     Conditions,
+    chunk_id_of,
     conditions,
     payload,
     point_id,
@@ -31,8 +35,15 @@ from privategpt.backends.vectors.shard import ShardFolder, open_shard
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.ports import Hit, IndexedChunk, VectorQuery
 
+SEARCHERS = 2
+"""Engine calls for searches at the same time; more would only share the same cores."""
+
+SEARCHES_AT_ONCE = 8
+"""Searches in one engine call: alone one takes 5 ms of processor time at 20,000 chunks, in eights
+less than 2 ms, and in larger crowds no less."""
+
 READERS = 4
-"""Searches at the same time; more would only share the same cores and delay each other."""
+"""Other reads at the same time."""
 
 UPSERT_BATCH = 256
 """Points per engine call, which bounds one record of its WAL."""
@@ -56,8 +67,11 @@ class EdgeIndex:
         self._shard = shard
         self._words = words
         self._candidates = candidates
-        self._tenants = set(tenants)
+        self._tenants = frozenset(tenants)
         self._fuse = fuse
+        self._searches = Gathering(
+            self._search_now, threads=SEARCHERS, at_most=SEARCHES_AT_ONCE, name="vector-search"
+        )
         self._readers = CapacityLimiter(READERS)
         self._writers = CapacityLimiter(1)
 
@@ -82,7 +96,7 @@ class EdgeIndex:
         """At most `query.limit` hits, best first."""
         if query.filter.allows_nothing:
             return []
-        return await self._read(self._search_now, query)
+        return await self._searches.ask(query)
 
     async def chunk_counts(self) -> Mapping[str, int]:
         """For every document id that has vectors, how many."""
@@ -98,10 +112,12 @@ class EdgeIndex:
 
     async def close(self) -> None:
         """Flush and release the folder, after the writes that have begun."""
+        self._searches.close()
         await self._write(self._shard.close)
 
     def _upsert_now(self, chunks: Sequence[IndexedChunk]) -> None:
-        self._tenants.update(chunk.tenant for chunk in chunks)
+        # Before the first of them can be found: see `_search_now`.
+        self._tenants |= {chunk.tenant for chunk in chunks}
         points = [_point(chunk, self._words) for chunk in chunks]
         self._shard.write(
             [
@@ -110,11 +126,54 @@ class EdgeIndex:
             ]
         )
 
-    def _search_now(self, query: VectorQuery) -> list[Hit]:
-        alone = self._tenants <= {query.tenant}
-        legs = _legs(query, self._words, candidates=self._candidates, alone=alone)
-        meaning, *words = [_hits(points) for points in self._shard.query_batch(legs)]
-        return self._fuse(meaning, words[0] if words else [])[: query.limit]
+    def _search_now(self, queries: Sequence[VectorQuery]) -> list[list[Hit]]:
+        only = self._only_tenant()
+        rankings = self._rank(queries, only=only)
+        if only is not None and self._only_tenant() != only:
+            # Another tenant's first chunks came in meanwhile, and nothing has kept them out.
+            rankings = self._rank(queries, only=None)
+        return [self._hits(ranking) for ranking in rankings]
+
+    def _only_tenant(self) -> str | None:
+        """Whose every chunk is; None where they are of several tenants."""
+        return next(iter(self._tenants)) if len(self._tenants) == 1 else None
+
+    def _rank(self, queries: Sequence[VectorQuery], *, only: str | None) -> list[Ranking[int]]:
+        """For each query its best points; all chunks are known to be those of tenant `only`."""
+        searches = [
+            _Search(
+                query=query,
+                words=self._words.query(query.text),
+                alone=query.tenant == only,
+                depth=max(self._candidates, query.limit),
+            )
+            for query in queries
+        ]
+        # All that is asked by meaning side by side, to be scored together.
+        by_meaning = [search.by_meaning() for search in searches]
+        by_words = [leg for search in searches for leg in search.by_words()]
+        found = self._shard.query_batch(by_meaning + by_words)
+        words = iter(found[len(searches) :])
+        return [
+            self._fuse(_scores(meaning), _scores(next(words)) if search.words else {})[
+                : search.query.limit
+            ]
+            for search, meaning in zip(searches, found, strict=False)
+        ]
+
+    def _hits(self, ranking: Ranking[int]) -> list[Hit]:
+        ids = {point: chunk_id_of(point) for point, _ in ranking}
+        hashed = [UUID(int=point) for point, chunk_id in ids.items() if chunk_id is None]
+        if hashed:
+            ids |= {
+                id_.int: stored for id_, stored in self._shard.payloads(hashed, CHUNK_ID).items()
+            }
+        # A point that was deleted this moment has no payload any more.
+        return [
+            Hit(chunk_id=chunk_id, score=score)
+            for point, score in ranking
+            if (chunk_id := ids[point]) is not None
+        ]
 
     async def _delete(self, where: qe.Filter) -> None:
         await self._write(self._shard.write, [qe.UpdateOperation.delete_points_by_filter(where)])
@@ -156,36 +215,46 @@ def _point(chunk: IndexedChunk, words: WordEncoder) -> qe.Point:
     return qe.Point(id=point_id(chunk.chunk.chunk_id), vector=vectors, payload=payload(chunk))
 
 
-def _legs(
-    query: VectorQuery, words: WordEncoder, *, candidates: int, alone: bool
-) -> list[qe.QueryRequest]:
-    """What is nearest by meaning and, where the query has words, by them.
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What is asked of the engine for a query: what is nearest by meaning and by words.
 
     The corpus of the inverse document frequency is the tenant's own: no tenant's ranking tells
     anything of another's documents. Counting it takes 0.5 ms at 20,000 points and grows with
-    them, so it is left out where the tenant is `alone` and the whole shard is that corpus.
+    them, so it is left out where the tenant is `alone` and the whole shard is that corpus. The
+    engine would look the tenant itself up for every candidate, for 0.8 ms.
     """
-    allowed = _filter(conditions(query))
-    depth = max(candidates, query.limit)
 
-    def leg(nearest: qe.Query, params: qe.SearchParams | None = None) -> qe.QueryRequest:
-        return qe.QueryRequest(
-            limit=depth, query=nearest, filter=allowed, params=params, with_payload=[CHUNK_ID]
-        )
+    query: VectorQuery
+    words: qe.SparseVector | None
+    alone: bool
+    depth: int
 
-    legs = [leg(qe.Query.Nearest(query.vector.tolist(), using=DENSE))]
-    weights = words.query(query.text)
-    if weights is not None:
-        corpus = None if alone else qe.IdfParams(corpus=_where(TENANT, query.tenant))
-        legs.append(leg(qe.Query.Nearest(weights, using=WORDS), qe.SearchParams(idf=corpus)))
-    return legs
+    def by_meaning(self) -> qe.QueryRequest:
+        """The cosine's leg."""
+        return self._leg(qe.Query.Nearest(self.query.vector.tolist(), using=DENSE))
+
+    def by_words(self) -> list[qe.QueryRequest]:
+        """BM25's leg; none where the query has no words."""
+        if self.words is None:
+            return []
+        corpus = None if self.alone else qe.IdfParams(corpus=_where(TENANT, self.query.tenant))
+        params = qe.SearchParams(idf=corpus)
+        return [self._leg(qe.Query.Nearest(self.words, using=WORDS), params)]
+
+    def _leg(self, nearest: qe.Query, params: qe.SearchParams | None = None) -> qe.QueryRequest:
+        allowed = _filter(conditions(self.query, alone=self.alone))
+        return qe.QueryRequest(limit=self.depth, query=nearest, filter=allowed, params=params)
 
 
-def _hits(points: Sequence[qe.ScoredPoint]) -> list[Hit]:
-    return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in points]
+def _scores(points: Sequence[qe.ScoredPoint]) -> dict[int, float]:
+    """By the ids' numbers, which are compared faster than the ids."""
+    return {cast("UUID", point.id).int: point.score for point in points}
 
 
-def _filter(wanted: Conditions) -> qe.Filter:
+def _filter(wanted: Conditions) -> qe.Filter | None:
+    if not wanted.must and not wanted.must_not:
+        return None
     must: list[qe.ConditionType] = [
         _condition(group[0])
         if len(group) == 1

@@ -8,14 +8,27 @@ What was measured is in docs/retrieval.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import fsum, sqrt
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
-from privategpt.domain.ports import Hit
+IdT = TypeVar("IdT", str, int)
+"""A chunk's or a point's id: what an engine reads quickly. It orders equal scores."""
 
-Fuse: TypeAlias = Callable[[Sequence[Hit], Sequence[Hit]], list[Hit]]
-"""Hits by meaning and hits by words, each best first, to one list, best first."""
+Leg: TypeAlias = Mapping[IdT, float]
+"""Scores by id, best first."""
+
+Ranking: TypeAlias = list[tuple[IdT, float]]
+"""Ids with their scores, best first."""
+
+
+class Fuse(Protocol):
+    """A way to make one ranking of two."""
+
+    def __call__(self, meaning: Leg[IdT], words: Leg[IdT]) -> Ranking[IdT]:
+        """Fuse the hits by meaning with those by words; either may be empty."""
+        ...
+
 
 _ROUNDING = 1e-6
 
@@ -23,7 +36,7 @@ MEANING = 0.75
 """The share of the cosine in the score where both legs stand out alike; the rest is BM25's."""
 
 
-def fuse(meaning: Sequence[Hit], words: Sequence[Hit]) -> list[Hit]:
+def fuse(meaning: Leg[IdT], words: Leg[IdT]) -> Ranking[IdT]:
     """Every chunk of either leg once: a mean of its cosine and its BM25 over the best BM25.
 
     A leg weighs as much as its best stands out from the others that it lists, in standard
@@ -31,17 +44,15 @@ def fuse(meaning: Sequence[Hit], words: Sequence[Hit]) -> list[Hit]:
     better, and how much worse is unknown. Equal scores are ordered by id.
     """
     if not words:
-        return list(meaning)
-    best = words[0].score or 1.0
-    cosine = {hit.chunk_id: hit.score for hit in meaning}
-    bm25 = {hit.chunk_id: hit.score / best for hit in words}
-    share = _share(list(cosine.values()), list(bm25.values()))
-    last_cosine, last_bm25 = min(cosine.values(), default=0.0), min(bm25.values())
+        return list(meaning.items())
+    best = next(iter(words.values())) or 1.0
+    bm25 = {id_: score / best for id_, score in words.items()}
+    share = _share(list(meaning.values()), list(bm25.values()))
+    last_cosine, last_bm25 = min(meaning.values(), default=0.0), min(bm25.values())
     return ranked(
         {
-            chunk_id: share * cosine.get(chunk_id, last_cosine)
-            + (1 - share) * bm25.get(chunk_id, last_bm25)
-            for chunk_id in cosine | bm25
+            id_: share * meaning.get(id_, last_cosine) + (1 - share) * bm25.get(id_, last_bm25)
+            for id_ in {**meaning, **bm25}
         }
     )
 
@@ -56,12 +67,11 @@ def _share(cosines: Sequence[float], bm25: Sequence[float]) -> float:
 
 def _prominence(scores: Sequence[float]) -> float:
     mean = fsum(scores) / len(scores)
-    spread = sqrt(fsum((score - mean) ** 2 for score in scores) / len(scores))
+    spread = sqrt(fsum([(score - mean) ** 2 for score in scores]) / len(scores))
     # Below this the scores differ by the rounding of float32 only, and none stands out.
     return (max(scores) - mean) / spread if spread > _ROUNDING else 1.0
 
 
-def ranked(scores: Mapping[str, float]) -> list[Hit]:
-    """Hits of these scores by chunk id, best first, equal ones by id."""
-    order = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-    return [Hit(chunk_id=chunk_id, score=score) for chunk_id, score in order]
+def ranked(scores: Mapping[IdT, float]) -> Ranking[IdT]:
+    """These scores, best first, equal ones by id."""
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))

@@ -25,6 +25,9 @@ INDEXED_KEYS = (TENANT, FILE_ID, DOC_ID, FACTS)
 """Payload keys that searches filter on. `FACT_KEYS` is left out: only a filter for null reads it,
 and its lists would be as long as the whole index."""
 
+HASHED_VERSION = 8
+"""Of UUIDs: the one that is left to everybody's own use, so that no library makes it."""
+
 _LONGEST_FACT = 200
 
 
@@ -45,11 +48,26 @@ class Conditions:
 
 
 def point_id(chunk_id: str) -> str:
-    """The id of a chunk's point: engines take UUIDs only, so any other id is hashed into one."""
+    """The id of a chunk's point: the chunk's own where that is a UUID, which is all that engines
+    take. Any other is hashed into a UUID of `HASHED_VERSION`; see `chunk_id_of`.
+    """
     try:
-        return str(UUID(chunk_id))
+        uuid = UUID(chunk_id)
     except ValueError:
-        return str(uuid5(NAMESPACE_OID, chunk_id))
+        return _hashed(chunk_id)
+    plain = str(uuid) == chunk_id and uuid.version != HASHED_VERSION
+    return chunk_id if plain else _hashed(chunk_id)
+
+
+def chunk_id_of(point: int) -> str | None:
+    """The id of the chunk whose point has this id, as a number; None where it was hashed."""
+    uuid = UUID(int=point)
+    return None if uuid.version == HASHED_VERSION else str(uuid)
+
+
+def _hashed(chunk_id: str) -> str:
+    value = uuid5(NAMESPACE_OID, chunk_id).int
+    return str(UUID(int=value & ~(0xF << 76) | HASHED_VERSION << 76))
 
 
 def payload(chunk: IndexedChunk) -> dict[str, Any]:
@@ -78,9 +96,12 @@ def fact(key: str, value: Scalar) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def conditions(query: VectorQuery) -> Conditions:
-    """What a chunk must be to answer `query`; the only place where the tenant is applied."""
-    must: list[tuple[AnyOf, ...]] = [(AnyOf(TENANT, (query.tenant,)),)]
+def conditions(query: VectorQuery, *, alone: bool = False) -> Conditions:
+    """What a chunk must be to answer `query`; the only place where the tenant is applied.
+
+    It need not be where the tenant is `alone` in the index.
+    """
+    must: list[tuple[AnyOf, ...]] = [] if alone else [(AnyOf(TENANT, (query.tenant,)),)]
     if query.filter.ids is not None:
         ids = tuple(query.filter.ids)
         must.append((AnyOf(DOC_ID, ids), AnyOf(FILE_ID, ids)))

@@ -128,8 +128,9 @@ class ServerIndex:
             found = await self._client.query_batch_points(
                 self._collection, legs, timeout=math.ceil(self._timeout_s)
             )
-        meaning, *words = [_hits(response.points) for response in found]
-        return fuse(meaning, words[0] if words else [])[: query.limit]
+        meaning, *words = [_scores(response.points) for response in found]
+        ranking = fuse(meaning, words[0] if words else {})[: query.limit]
+        return [Hit(chunk_id=chunk_id, score=score) for chunk_id, score in ranking]
 
     async def chunk_counts(self) -> Mapping[str, int]:
         """For every document id that has vectors, how many."""
@@ -275,8 +276,8 @@ def _legs(query: VectorQuery, words: WordEncoder, *, candidates: int) -> list[mo
     return legs
 
 
-def _hits(points: Sequence[models.ScoredPoint]) -> list[Hit]:
-    return [Hit(chunk_id=(p.payload or {})[CHUNK_ID], score=p.score) for p in points]
+def _scores(points: Sequence[models.ScoredPoint]) -> dict[str, float]:
+    return {str((point.payload or {})[CHUNK_ID]): point.score for point in points}
 
 
 def _sparse(weights: SparseVector) -> models.SparseVector:

@@ -1,0 +1,103 @@
+"""Questions that wait together are answered together: an engine's batch costs far less than its
+parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Generic, TypeAlias, TypeVar
+
+from privategpt.domain.errors import EngineUnavailable, PrivateGptError
+
+QuestionT = TypeVar("QuestionT")
+AnswerT = TypeVar("AnswerT")
+
+_Asked: TypeAlias = "tuple[QuestionT, asyncio.Future[AnswerT]]"
+
+
+class Gathering(Generic[QuestionT, AnswerT]):
+    """Has `answer` called on threads of its own, with whatever was asked meanwhile.
+
+    A question never waits for others to join it: it is taken as soon as one of `threads` is
+    free. Used from one event loop.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Sequence[QuestionT]], Sequence[AnswerT]],
+        *,
+        threads: int,
+        at_most: int,
+        name: str,
+    ) -> None:
+        self._answer = answer
+        self._threads = threads
+        self._at_most = at_most
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._waiting: deque[_Asked[QuestionT, AnswerT]] = deque()
+        self._running = 0
+        self._closed = False
+
+    async def ask(self, question: QuestionT) -> AnswerT:
+        """The answer; raises what `answer` raises for this question alone."""
+        if self._closed:
+            raise EngineUnavailable("The vector index is closed")
+        future: asyncio.Future[AnswerT] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, future))
+        self._start()
+        return await future
+
+    def close(self) -> None:
+        """Take no more questions. Those that are being answered will be, the others raise."""
+        self._closed = True
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(EngineUnavailable("The vector index is closed"))
+        self._waiting.clear()
+        self._pool.shutdown(wait=False)
+
+    def _start(self) -> None:
+        while self._waiting and self._running < self._threads:
+            count = min(self._at_most, len(self._waiting))
+            taken = [self._waiting.popleft() for _ in range(count)]
+            # Whoever has given up meanwhile costs nothing.
+            asked = [one for one in taken if not one[1].done()]
+            if asked:
+                self._run(asked)
+
+    def _run(self, asked: list[_Asked[QuestionT, AnswerT]]) -> None:
+        self._running += 1
+        questions = [question for question, _ in asked]
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(self._pool, self._answer_all, questions)
+        running.add_done_callback(partial(self._settle, asked))
+
+    def _answer_all(self, questions: Sequence[QuestionT]) -> list[AnswerT | PrivateGptError]:
+        try:
+            return list(self._answer(questions))
+        except PrivateGptError as error:
+            if len(questions) == 1:
+                return [error]
+        # One of them is at fault: the others must not suffer for it.
+        return [answer for question in questions for answer in self._answer_all([question])]
+
+    def _settle(
+        self,
+        asked: list[_Asked[QuestionT, AnswerT]],
+        done: asyncio.Future[list[AnswerT | PrivateGptError]],
+    ) -> None:
+        self._running -= 1
+        self._start()
+        defect = done.exception()
+        answers = [defect] * len(asked) if defect is not None else done.result()
+        for (_, future), answer in zip(asked, answers, strict=True):
+            if future.done():
+                continue
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
