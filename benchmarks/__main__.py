@@ -28,6 +28,7 @@ from benchmarks.serving import RunningServer, running_server
 from benchmarks.table import table
 from privategpt.settings import Settings, load_settings
 from privategpt.wiring import open_library
+from privategpt.wiring.engines import context_tokens
 
 PDF_PAGES = 28
 PDF_PAGE_CHARACTERS = 4_200
@@ -78,16 +79,16 @@ class Bench:
 
     async def chat(self) -> AsyncGenerator[Row]:
         """First bytes; while the libraries of both sides are still the same."""
-        efforts = {
-            None: self.plan.effort(20),
-            self.settings.retrieval.context_chunks: self.plan.effort(45),
-        }
-        for context_chunks, effort in efforts.items():
+        context = chat.Context(
+            self.settings.retrieval.context_chunks, context_tokens(self.settings)
+        )
+        efforts = {None: self.plan.effort(20), context: self.plan.effort(45)}
+        for context_or_none, effort in efforts.items():
             for row in await chat.first_byte_rows(
                 url=self.server.url,
                 engines=self.engines,
                 prose=self.prose,
-                context_chunks=context_chunks,
+                context=context_or_none,
                 effort=effort,
             ):
                 yield row

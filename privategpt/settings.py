@@ -157,6 +157,7 @@ class RetrievalSettings(Section):
 
     candidates: Annotated[int, Field(ge=1, le=1000)] = 100
     context_chunks: Annotated[int, Field(ge=1, le=50)] = 6
+    context_tokens: Annotated[int, Field(ge=1)] | None = None
 
 
 class IngestionSettings(Section):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.client import RequestFailed, Streamed, connection
 from benchmarks.engines import Engines
@@ -11,7 +11,7 @@ from benchmarks.prose import Prose
 from benchmarks.rows import Effort, Row, Rule, Target, in_turns
 from privategpt.backends.llm.wire_requests import chat_body
 from privategpt.domain.conversation import GenerationRequest, Message, Role, Sampling
-from privategpt.services.prompting import fit
+from privategpt.services.prompting import best_within, fit
 from privategpt.services.retrieval import Retrieval
 from privategpt.services.sources import number_sources
 
@@ -19,10 +19,17 @@ REPLY_TOKENS = 4
 ABOVE_MS = 25.0
 
 
+class Context(NamedTuple):
+    """How much of the library a question is answered from: most chunks, most tokens of them."""
+
+    chunks: int
+    tokens: int | None
+
+
 async def first_byte_rows(
-    *, url: str, engines: Engines, prose: Prose, context_chunks: int | None, effort: Effort
+    *, url: str, engines: Engines, prose: Prose, context: Context | None, effort: Effort
 ) -> Sequence[Row]:
-    """With `context_chunks` from the library, or None for a plain question.
+    """With `context` from the library, or None for a plain question.
 
     Both engines get the same prompts in the same order, so that their prefix caches are alike.
     """
@@ -39,15 +46,15 @@ async def first_byte_rows(
         async with connection(url) as server:
             heard["ours"].append(
                 await server.stream(
-                    "/v1/chat/completions", _body(messages, use_context=context_chunks is not None)
+                    "/v1/chat/completions", _body(messages, use_context=context is not None)
                 )
             )
         return heard["ours"][-1].first_byte_s
 
     async def bare(turn: int) -> float:
         messages = await conversation(turn)
-        if context_chunks is not None:
-            messages = await _prompt(messages, engines, context_chunks)
+        if context is not None:
+            messages = await _prompt(messages, engines, context)
         request = GenerationRequest(messages=messages, sampling=_sampling())
         body = chat_body(request, model=engines.llama.model.name, default_max_tokens=None)
         async with connection(engines.llama.url, api_key=engines.llama.api_key) as llama:
@@ -56,7 +63,7 @@ async def first_byte_rows(
 
     await in_turns({"ours": ours, "bare": bare}, effort)
     _require_same_prompts(heard["ours"], heard["bare"])
-    what = "no context" if context_chunks is None else f"{context_chunks} chunks of context"
+    what = "no context" if context is None else "with context"
     return _rows(what, heard["ours"][1:], heard["bare"][1:])
 
 
@@ -89,13 +96,15 @@ def _require_same_prompts(ours: Sequence[Streamed], bare: Sequence[Streamed]) ->
 
 
 async def _prompt(
-    messages: tuple[Message, ...], engines: Engines, context_chunks: int
+    messages: tuple[Message, ...], engines: Engines, context: Context
 ) -> tuple[Message, ...]:
     """What the server makes of the question, by its own services on a copy of its library."""
     library = engines.library
     retrieval = Retrieval(embedding=library.embedding, index=library.index, state=library.state)
-    found = await retrieval.search(messages[-1].text, tenant=library.tenant, limit=context_chunks)
+    found = await retrieval.search(messages[-1].text, tenant=library.tenant, limit=context.chunks)
     sources = await number_sources(found.chunks, tenant=library.tenant, state=library.state)
+    if context.tokens is not None:
+        sources = await best_within(context.tokens, sources, llm=engines.llama.model)
     fitted = await fit(messages, sources, llm=engines.llama.model, reply_tokens=REPLY_TOKENS)
     return fitted.messages
 

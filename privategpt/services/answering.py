@@ -38,7 +38,7 @@ from privategpt.grounding.citations import Grounder, GroundingOptions
 from privategpt.grounding.prompt import PromptStyle, compose
 from privategpt.services.conversation_query import retrieval_query
 from privategpt.services.grounded import GroundedReply
-from privategpt.services.prompting import FittedPrompt, fit
+from privategpt.services.prompting import FittedPrompt, best_within, fit
 from privategpt.services.retrieval import Retrieval
 from privategpt.services.sources import number_attachments, number_results, number_sources
 from privategpt.services.stopping import until_stopped
@@ -80,6 +80,9 @@ class AnswerRequest:
 class Answering:
     """Answers questions, from the library where asked to.
 
+    At most `context_chunks` chunks of it are read, and of these, best first, as many as have
+    `context_tokens` tokens together; None is as many as the model's window holds.
+
     With `remove_foreign_links`, links and images in an answer from the library that lead anywhere
     but to its sources are removed: a document may have put them into the model's mouth.
     """
@@ -93,6 +96,7 @@ class Answering:
         web: WebSearch,
         state: StateStore,
         context_chunks: int,
+        context_tokens: int | None = None,
         remove_foreign_links: bool = True,
         verifier: Verifier | None = None,
     ) -> None:
@@ -102,6 +106,7 @@ class Answering:
         self._web = web
         self._state = state
         self._context_chunks = context_chunks
+        self._context_tokens = context_tokens
         self._remove_foreign_links = remove_foreign_links
         self._verifier = verifier
 
@@ -215,6 +220,8 @@ class Answering:
         passages = await number_sources(
             retrieved, tenant=request.tenant, state=self._state, after=len(attached)
         )
+        if self._context_tokens is not None:
+            passages = await best_within(self._context_tokens, passages, llm=self._llm)
         sources = attached + passages
         return await fit(
             request.messages,

@@ -9,7 +9,7 @@ from privategpt.domain.answers import Source
 from privategpt.domain.conversation import Message, Role
 from privategpt.domain.errors import ContextLengthExceeded
 from privategpt.domain.ports import LanguageModel
-from privategpt.grounding.prompt import PromptStyle, compose
+from privategpt.grounding.prompt import PromptStyle, compose, render_source
 
 DEFAULT_REPLY_TOKENS = 1024
 """Room kept for the reply where the caller sets no limit, in a window that has it."""
@@ -22,6 +22,19 @@ class FittedPrompt:
     messages: tuple[Message, ...]
     sources: tuple[Source, ...]
     tokens: int
+
+
+async def best_within(
+    tokens: int, sources: tuple[Source, ...], *, llm: LanguageModel
+) -> tuple[Source, ...]:
+    """The first sources that have at most `tokens` tokens together; the first one in any case."""
+    kept = sources
+    while len(kept) > 1:
+        read = await llm.count_tokens([Message(Role.SYSTEM, "\n\n".join(map(render_source, kept)))])
+        if read <= tokens:
+            break
+        kept = kept[: max(_sources_that_fit(kept, excess=read - tokens, tokens=read), 1)]
+    return kept
 
 
 async def fit(
@@ -49,7 +62,7 @@ async def fit(
         if tokens <= budget:
             return FittedPrompt(prompt, kept, tokens)
         if len(kept) > attached:
-            count = _sources_that_fit(kept, excess=tokens - budget, tokens=tokens, turns=turns)
+            count = _sources_that_fit(kept, excess=tokens - budget, tokens=tokens, beside=turns)
             kept = kept[: max(count, attached)]
             continue
         shorter = _without_oldest_turn(turns)
@@ -64,13 +77,13 @@ async def fit(
 
 
 def _sources_that_fit(
-    sources: tuple[Source, ...], *, excess: int, tokens: int, turns: tuple[Message, ...]
+    sources: tuple[Source, ...], *, excess: int, tokens: int, beside: tuple[Message, ...] = ()
 ) -> int:
     """How many sources to keep, by their share of characters; always fewer than there are.
 
     A guess that is checked by the next count: it saves a count for every source.
     """
-    characters = sum(len(source.text) for source in sources) + sum(len(m.text) for m in turns)
+    characters = sum(len(source.text) for source in sources) + sum(len(m.text) for m in beside)
     to_drop = excess * max(characters, 1) / max(tokens, 1)
     count = len(sources)
     while count > 0 and to_drop > 0:

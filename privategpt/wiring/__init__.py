@@ -53,6 +53,7 @@ from privategpt.wiring.access import (
     tenant_limits,
 )
 from privategpt.wiring.engines import (
+    context_tokens,
     load_embedding,
     load_reranker,
     make_search_engine,
@@ -150,6 +151,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             web=web,
             state=library.state,
             context_chunks=settings.retrieval.context_chunks,
+            context_tokens=context_tokens(settings),
             remove_foreign_links=settings.answers.remove_foreign_links,
             verifier=await make_verifier(settings.answers, llm),
         )

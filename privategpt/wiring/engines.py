@@ -21,6 +21,17 @@ from privategpt.settings import (
     WebSearchSettings,
 )
 
+EMBEDDED_CONTEXT_TOKENS = 400
+"""With the question and the instructions a prompt that the bundled model reads in 3 s on two
+processors."""
+
+
+def context_tokens(settings: Settings) -> int | None:
+    """How many tokens of retrieved text an answer may read; None is what the window holds."""
+    if settings.retrieval.context_tokens is None and settings.llm.mode == "embedded":
+        return EMBEDDED_CONTEXT_TOKENS
+    return settings.retrieval.context_tokens
+
 
 async def start_llm(settings: LlmSettings) -> LanguageModel:
     from privategpt.backends.llm.timeouts import Timeouts

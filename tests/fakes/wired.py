@@ -37,6 +37,7 @@ class WiredLibrary:
     index: FakeVectorIndex = field(default_factory=FakeVectorIndex)
     state: FakeStateStore = field(default_factory=FakeStateStore)
     context_chunks: int = 4
+    context_tokens: int | None = None
     search_engine: FakeSearchEngine | None = None
     quota: FakeQuota = field(default_factory=FakeQuota)
     searches_per_day: int = 10
@@ -70,6 +71,7 @@ class WiredLibrary:
             web=self.web,
             state=self.state,
             context_chunks=self.context_chunks,
+            context_tokens=self.context_tokens,
             verifier=self.verifier,
         )
 

@@ -185,6 +185,27 @@ async def test_the_lowest_ranked_sources_go_first_where_the_window_is_small(
     assert started.sources[0].text.startswith("Ducks number 2.")
 
 
+async def test_only_the_best_sources_are_read_that_a_slow_engine_reads_in_time(
+    library: WiredLibrary,
+) -> None:
+    pages = "\f".join(f"Ducks number {n}. " + f"pond{n} " * 40 for n in range(4))
+    await library.add("ducks.txt", pages)
+    read: dict[int, AnswerStarted] = {}
+    for budget in (1, 130, 10_000):
+        library.context_tokens = budget
+        events = await answer(library, ask("Ducks number 2 pond2", use_context=True))
+        read[budget] = only(events, AnswerStarted)
+    assert {budget: len(started.sources) for budget, started in read.items()} == {
+        1: 1,
+        130: 2,
+        10_000: 4,
+    }
+    for started in read.values():
+        assert started.retrieved is not None
+        assert len(started.retrieved) == len(started.sources)
+        assert started.sources[0].text.startswith("Ducks number 2.")
+
+
 async def test_the_oldest_turns_go_next_with_their_replies(library: WiredLibrary) -> None:
     library.llm = ScriptedLanguageModel(context_tokens=60)
     turns = (
