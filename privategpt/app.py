@@ -26,6 +26,7 @@ from privategpt.api.routes import (
     embeddings,
     health,
     ingestion,
+    jobs,
     messages,
     models,
     rerank,
@@ -33,6 +34,7 @@ from privategpt.api.routes import (
 )
 from privategpt.api.routes import metrics as metrics_route
 from privategpt.api.scopes import refuse_routes_without_scope
+from privategpt.api.turns import Turns
 
 Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -92,6 +94,7 @@ def create_app(
         messages,
         chunks,
         ingestion,
+        jobs,
         documents,
         embeddings,
         rerank,
@@ -113,6 +116,7 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["x-request-id", "retry-after"],
         )
+    app.add_middleware(Turns)
     app.add_middleware(RequestLog, metrics=metrics, clock=clock)
     app.add_middleware(RequestIds, new_id=services.new_id)
     return app

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import signal
 import socket
@@ -79,6 +80,9 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
                     ),
                 )
             )
+            # What is there now stays until the end. To look through all of it for garbage again and
+            # again would stop the event loop for a fifth of a second each time.
+            gc.freeze()
             bound.listen(1024)
             for line in (*parts.description, *_addresses(bound)):
                 announce(line)

@@ -12,7 +12,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
-from pydantic_core import from_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 from starlette.exceptions import HTTPException
 
 _HUGE_NUMBER = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
@@ -39,19 +39,27 @@ def _is_finite(value: Any) -> bool:
     return True
 
 
-_LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+_LINE_BREAKS = {
+    "\x85".encode(): rb"\u0085",
+    "\u2028".encode(): rb"\u2028",
+    "\u2029".encode(): rb"\u2029",
+}
 
 
-def dump_line(value: Any) -> str:
+def dump_line(value: Any) -> bytes:
     """`value` as one line of JSON that no client splits or takes for the end of a stream.
 
     Many clients split lines as `str.splitlines` does, and the PrivateGPT SDK stops at any line
     with the end marker in it, so both are written as escapes.
     """
-    line = _dumps(value)
+    try:
+        line = to_json(value, inf_nan_mode="null")
+    except PydanticSerializationError:  # a lone surrogate
+        line = _dumps(value).encode("utf-8", errors="replace")
     if not line.isascii():
-        line = line.translate(_LINE_BREAKS)
-    return line.replace("[DONE]", "\\u005bDONE]")
+        for found, escape in _LINE_BREAKS.items():
+            line = line.replace(found, escape)
+    return line.replace(b"[DONE]", rb"\u005bDONE]")
 
 
 # Made once: `json.dumps` makes a new encoder for every call that is not the default one.

@@ -19,7 +19,7 @@ class Relay(Generic[T]):
     the generator where it is and returns once it has cleaned up.
     """
 
-    def __init__(self, items: AsyncGenerator[T], *, capacity: int = 64) -> None:
+    def __init__(self, items: AsyncGenerator[T], *, capacity: int = 16) -> None:
         self._items = items
         self._capacity = capacity
         self._waiting: list[T] = []

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import anyio
 from sse_starlette.sse import EventSourceResponse, SendTimeoutError
@@ -25,6 +25,7 @@ from privategpt.api.relay import Relay
 from privategpt.domain.answers import AnswerEvent
 from privategpt.domain.errors import EngineUnavailable, PrivateGptError
 
+EventT = TypeVar("EventT")
 Chunk: TypeAlias = dict[str, Any]
 
 DONE = b"data: [DONE]\n\n"
@@ -48,13 +49,13 @@ class StreamForm:
 
 def data_line(chunk: Chunk) -> bytes:
     """A chunk as an event without a name."""
-    return b"data: " + dump_line(chunk).encode("utf-8", errors="replace") + b"\n\n"
+    return b"data: " + dump_line(chunk) + b"\n\n"
 
 
 OPENAI = StreamForm(line=data_line, error=stream_error, end=DONE)
 
 
-class AnswerStream(EventSourceResponse):
+class EventStream(EventSourceResponse, Generic[EventT]):
     """Streams `events` through `encode`, from the first event on.
 
     The events are asked for when the response is sent, and closed, whatever happens, when it
@@ -63,9 +64,9 @@ class AnswerStream(EventSourceResponse):
 
     def __init__(
         self,
-        events: AsyncGenerator[AnswerEvent],
+        events: AsyncGenerator[EventT],
         *,
-        encode: Callable[[AnswerEvent], Iterable[Chunk]],
+        encode: Callable[[EventT], Iterable[Chunk]],
         heartbeat: Callable[[], Chunk],
         options: ApiOptions,
         form: StreamForm = OPENAI,
@@ -106,7 +107,7 @@ class AnswerStream(EventSourceResponse):
         await asyncio.sleep(self._options.shutdown_grace_s)
         self._relay.interrupt(EngineUnavailable("The server is shutting down"))
 
-    async def _lines(self, first: list[AnswerEvent] | None) -> AsyncGenerator[bytes]:
+    async def _lines(self, first: list[EventT] | None) -> AsyncGenerator[bytes]:
         events = first
         while events is None or events:
             if lines := self._encoded(events):
@@ -114,16 +115,19 @@ class AnswerStream(EventSourceResponse):
             events = await self._relay.take(self._options.heartbeat_s)
         error = self._relay.error()
         if error is not None:
-            _log.error("an answer broke off in its stream: %s", error, exc_info=_unforeseen(error))
+            _log.error("a stream broke off: %s", error, exc_info=_unforeseen(error))
             yield self._form.line(self._form.error(error))
         yield self._form.end
 
-    def _encoded(self, events: list[AnswerEvent] | None) -> bytes:
+    def _encoded(self, events: list[EventT] | None) -> bytes:
         """The lines of what came; of silence, a chunk of no content."""
         if events is None:
             return self._form.line(self._heartbeat())
         line = self._form.line
         return b"".join(line(chunk) for event in events for chunk in self._encode(event))
+
+
+AnswerStream: TypeAlias = EventStream[AnswerEvent]
 
 
 async def _nothing() -> AsyncGenerator[bytes]:

@@ -282,7 +282,7 @@ async def _as_it_is(
                 yield ChoiceFinished(event.reason, choice=choice, stop_sequence=event.stop_sequence)
                 yield UsageCounted(event.usage, event.system_fingerprint)
             else:
-                yield replace(event, choice=choice)
+                yield replace(event, choice=choice) if choice else event
 
 
 def _abstain(request: AnswerRequest) -> Iterator[AnswerEvent]:

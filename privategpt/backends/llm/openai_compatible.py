@@ -19,11 +19,12 @@ import openai
 
 from privategpt.backends.llm import engine_facts
 from privategpt.backends.llm.engine_facts import Dialect, EngineFacts
+from privategpt.backends.llm.event_stream import ChunkStream
 from privategpt.backends.llm.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from privategpt.backends.llm.token_estimate import estimate_messages, estimate_text
 from privategpt.backends.llm.tool_calls import ToolCallReader
 from privategpt.backends.llm.wire_chunks import ChunkReader
-from privategpt.backends.llm.wire_errors import VENDOR_ERRORS, translate
+from privategpt.backends.llm.wire_errors import VENDOR_ERRORS, VendorError, translate
 from privategpt.backends.llm.wire_requests import WireObject, chat_body, wire_messages
 from privategpt.domain.answers import GenerationEvent, GenerationFinished, Usage
 from privategpt.domain.conversation import GenerationRequest, Message
@@ -109,10 +110,11 @@ class OpenAICompatibleModel:
             # to send: without this a reply that is left before its first token costs it whole.
             body["return_progress"] = True
         deadline = asyncio.get_running_loop().time() + self._timeouts.first_byte_s
-        async with self._opened(body, asked_model=request.model, deadline=deadline) as chunks:
-            while (chunk := await self._next(chunks, reader, deadline=deadline)) is not None:
-                for event in reader.read(chunk):
-                    yield event
+        async with self._opened(body, asked_model=request.model, deadline=deadline) as stream:
+            while chunks := await self._next(stream, reader, deadline=deadline):
+                for chunk in chunks:
+                    for event in self._read(chunk, stream, reader):
+                        yield event
         _require_complete(reader)
         usage = await self._usage(reader, request)
         yield GenerationFinished(reader.reason, usage, reader.system_fingerprint)
@@ -137,7 +139,7 @@ class OpenAICompatibleModel:
     @contextlib.asynccontextmanager
     async def _opened(
         self, body: WireObject, *, asked_model: str | None, deadline: float
-    ) -> AsyncGenerator[openai.AsyncStream[object]]:
+    ) -> AsyncGenerator[ChunkStream]:
         stream = await self._open(body, asked_model=asked_model, deadline=deadline)
         try:
             yield stream
@@ -148,7 +150,7 @@ class OpenAICompatibleModel:
 
     async def _open(
         self, body: WireObject, *, asked_model: str | None, deadline: float
-    ) -> openai.AsyncStream[object]:
+    ) -> ChunkStream:
         async def post() -> openai.AsyncStream[object]:
             return await self._client.post(
                 "/chat/completions",
@@ -160,28 +162,43 @@ class OpenAICompatibleModel:
 
         try:
             async with asyncio.timeout_at(deadline):
-                return await _twice(post)
+                return ChunkStream((await _twice(post)).response)
         except VENDOR_ERRORS as error:
             raise self._translate(error, asked_model) from error
 
     async def _next(
-        self, chunks: openai.AsyncStream[object], reader: ChunkReader, *, deadline: float
-    ) -> object | None:
-        """The next chunk, or None at the end; `deadline` is the first chunk's, by loop time."""
+        self, stream: ChunkStream, reader: ChunkReader, *, deadline: float
+    ) -> list[bytes]:
+        """The next chunks, none at the end; `deadline` is the first chunk's, by loop time."""
         if reader.chunks:
             limit_s = self._timeouts.between_bytes_s
             limit_s = min(limit_s, AFTER_FINISH_S) if reader.finished else limit_s
             deadline = asyncio.get_running_loop().time() + limit_s
         try:
             async with asyncio.timeout_at(deadline):
-                return await anext(chunks, None)
+                return await stream.arrived()
         except VENDOR_ERRORS as error:
-            if reader.finished:
-                return None  # the reply is whole; only its usage is missing
-            translated = self._translate(error, None)
-            if reader.chunks and isinstance(translated, EngineUnavailable):
-                raise _broke_off() from error
-            raise translated from error
+            self._raise_unless_whole(error, reader)
+            return []
+
+    def _read(
+        self, chunk: bytes, stream: ChunkStream, reader: ChunkReader
+    ) -> list[GenerationEvent]:
+        try:
+            parsed = stream.parse(chunk)
+        except VENDOR_ERRORS as error:
+            self._raise_unless_whole(error, reader)
+            return []
+        return reader.read(parsed)
+
+    def _raise_unless_whole(self, error: VendorError, reader: ChunkReader) -> None:
+        """Where the reply is whole, only its usage is missing."""
+        if reader.finished:
+            return
+        translated = self._translate(error, None)
+        if reader.chunks and isinstance(translated, EngineUnavailable):
+            raise _broke_off() from error
+        raise translated from error
 
     async def _usage(self, reader: ChunkReader, request: GenerationRequest) -> Usage:
         """The engine's count; what it left out is counted here, never reported as zero."""
@@ -230,11 +247,7 @@ class OpenAICompatibleModel:
                 return None
             raise translate(error) from error
 
-    def _translate(
-        self,
-        error: openai.OpenAIError | httpx2.HTTPError | TimeoutError | ValueError,
-        asked_model: str | None,
-    ) -> PrivateGptError:
+    def _translate(self, error: VendorError, asked_model: str | None) -> PrivateGptError:
         translated = translate(error, asked_model=asked_model)
         if isinstance(translated, Unavailable):
             logger.warning("%s (%s)", translated.message, type(error).__name__)

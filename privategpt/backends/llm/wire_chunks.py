@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from privategpt.backends.llm.tool_calls import ToolCallReader
@@ -28,6 +28,7 @@ _BROKEN_OFF = frozenset({"abort", "error"})
 """What vLLM and others send as `finish_reason` where they gave up."""
 
 JsonMap = Mapping[str, Any]
+_NOTHING: JsonMap = {}
 
 
 class ChunkReader:
@@ -66,19 +67,19 @@ class ChunkReader:
 
     def read(self, chunk: object) -> list[GenerationEvent]:
         """Raises `EngineFailed` for what is not a chunk of an answer."""
-        if not isinstance(chunk, Mapping):
+        if not isinstance(chunk, dict):
             raise EngineFailed("The language model server sent something that is not a chunk")
         fields = cast("JsonMap", chunk)
         choices: object = fields.get("choices")
-        if not isinstance(choices, Sequence):
+        if not isinstance(choices, list):
             _refuse_stray_error(fields)
-            choices = ()
+            choices = []
         self.chunks += 1
         self._read_frame(fields)
         events: list[GenerationEvent] = []
-        for choice in cast("Sequence[object]", choices):
+        for choice in cast("list[object]", choices):
             # We ask for one reply; engines that index it otherwise than 0 would be a second.
-            if isinstance(choice, Mapping) and not cast("JsonMap", choice).get("index"):
+            if isinstance(choice, dict) and not cast("JsonMap", choice).get("index"):
                 events += self._read_choice(cast("JsonMap", choice))
         return events
 
@@ -173,9 +174,9 @@ def _token_logprob(entry: JsonMap, top: int) -> TokenLogprob:
 
 def _bytes(entry: JsonMap) -> tuple[int, ...] | None:
     values = entry.get("bytes")
-    if not isinstance(values, Sequence) or isinstance(values, str):
+    if not isinstance(values, list):
         return None
-    return tuple(int(value) for value in cast("Sequence[int]", values))
+    return tuple(int(value) for value in cast("list[int]", values))
 
 
 def _number(value: object) -> float:
@@ -198,14 +199,12 @@ def _count(fields: JsonMap, key: str) -> int:
 
 
 def _mapping(value: object) -> JsonMap:
-    return cast("JsonMap", value) if isinstance(value, Mapping) else {}
+    return cast("JsonMap", value) if isinstance(value, dict) else _NOTHING
 
 
 def _mappings(value: object) -> list[JsonMap]:
-    if not isinstance(value, Sequence):
+    if not isinstance(value, list):
         return []
     return [
-        cast("JsonMap", entry)
-        for entry in cast("Sequence[object]", value)
-        if isinstance(entry, Mapping)
+        cast("JsonMap", entry) for entry in cast("list[object]", value) if isinstance(entry, dict)
     ]
