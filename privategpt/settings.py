@@ -167,6 +167,12 @@ class IngestionSettings(Section):
     parse_timeout_s: Seconds = 120.0
     parse_memory_bytes: Count = 1_500_000_000
     max_pages: Count = 10_000
+    ocr: Literal["auto", "off"] = "auto"
+    ocr_languages: Annotated[tuple[str, ...], Field(min_length=1)] = ("eng",)
+    ocr_page_timeout_s: Seconds = 30.0
+    max_jobs: Count = 1000
+    max_jobs_bytes: Count = 10_000_000_000
+    keep_jobs_days: Count = 7
 
 
 Style = Literal["chunks", "citations", "annotations"]

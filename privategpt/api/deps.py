@@ -15,6 +15,7 @@ from privategpt.api.profiles import ModelCatalog
 from privategpt.domain.access import ApiKey
 from privategpt.domain.answers import AnswerEvent
 from privategpt.domain.documents import Document, DocumentFilter, DocumentInfo
+from privategpt.domain.jobs import Job
 from privategpt.domain.ports import Embeddings, StoredFile, Upload
 from privategpt.domain.websearch import AllowanceUsage
 from privategpt.services.answering import AnswerRequest
@@ -96,6 +97,30 @@ class Library(Protocol):
         ...
 
 
+class BackgroundIngestion(Protocol):
+    """The use case behind `background` and /v1/ingest/jobs."""
+
+    async def submit(self, request: IngestRequest) -> Job:
+        """See `services.jobs.Jobs.submit`."""
+        ...
+
+    async def job(self, tenant: str, job_id: str) -> Job:
+        """See `services.jobs.Jobs.job`."""
+        ...
+
+    async def jobs(self, tenant: str, *, limit: int, after: str | None = None) -> list[Job]:
+        """See `services.jobs.Jobs.jobs`."""
+        ...
+
+    def watch(self, tenant: str, job_id: str) -> AsyncGenerator[Job]:
+        """See `services.jobs.Jobs.watch`."""
+        ...
+
+    async def cancel(self, tenant: str, job_id: str) -> Job:
+        """See `services.jobs.Jobs.cancel`."""
+        ...
+
+
 class Search(Protocol):
     """The use case behind /v1/chunks."""
 
@@ -167,6 +192,7 @@ class Services:
     token_counter: TokenCounter
     attachments: Attachments
     ingestion: Library
+    jobs: BackgroundIngestion
     retrieval: Search
     embeddings: Embedder
     web_search: SearchAllowance

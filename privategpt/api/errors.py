@@ -78,6 +78,8 @@ KINDS: Mapping[type[errors.PrivateGptError], ErrorKind] = {
 }
 """The one table of statuses; `tests/api` compares it with the tree in `domain/errors.py`."""
 
+_BY_NAME = {cls.__name__: kind for cls, kind in KINDS.items()}
+
 HTTP_CODES: Mapping[int, str] = {
     404: "not_found",
     405: "method_not_allowed",
@@ -121,6 +123,13 @@ def envelope(
     """The one error body."""
     body = {"message": message, "type": kind.type, "param": param, "code": kind.code}
     return {"error": body, "detail": message if detail is None else detail}
+
+
+def failure_body(kind: str, message: str) -> dict[str, Any]:
+    """The `error` of a failure that was stored: `kind` is its class's name, "" what is none."""
+    row = _BY_NAME.get(kind, INTERNAL)
+    body: dict[str, Any] = envelope(message, row)["error"]
+    return body
 
 
 def stream_error(error: BaseException | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from prometheus_client.process_collector import ProcessCollector
 from privategpt.api.errors import INTERNAL, kind_of
 from privategpt.domain.answers import Usage
 from privategpt.domain.errors import PrivateGptError
+from privategpt.domain.jobs import JobState
 from privategpt.domain.websearch import SearchOutcome
 
 QUICK_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -66,13 +67,13 @@ class Metrics:
             buckets=QUICK_S,
             registry=registry,
         )
-        self._ingestion_s = Histogram(
         self._rerank_s = Histogram(
             "privategpt_rerank_seconds",
             "Scoring texts by the reranker, within a search or for a client.",
             buckets=QUICK_S + SLOW_S[7:10],
             registry=registry,
         )
+        self._ingestion_s = Histogram(
             "privategpt_ingestion_seconds",
             "Ingestions of one file, failed ones included.",
             buckets=SLOW_S,
@@ -88,6 +89,18 @@ class Metrics:
             "privategpt_ingestion_failures",
             "Files that did not become ready.",
             ["kind"],
+            registry=registry,
+        )
+        self._jobs_open = Gauge(
+            "privategpt_ingestion_jobs",
+            "Background ingestions that have not ended.",
+            ["state"],
+            registry=registry,
+        )
+        self._jobs_ended = Counter(
+            "privategpt_ingestion_jobs_ended",
+            "Background ingestions that have.",
+            ["state"],
             registry=registry,
         )
         self._removed = Counter(
@@ -128,6 +141,12 @@ class Metrics:
             yield
 
     @contextmanager
+    def reranking(self) -> Generator[None]:
+        """See `domain.observing.Observer`."""
+        with _timed(self._rerank_s, self._clock):
+            yield
+
+    @contextmanager
     def ingesting(self) -> Generator[None]:
         """See `domain.observing.Observer`."""
         with _timed(self._ingestion_s, self._clock):
@@ -140,17 +159,24 @@ class Metrics:
     def indexed(self, chunks: int) -> None:
         """See `domain.observing.Observer`."""
         self._ingested.inc()
-    @contextmanager
-    def reranking(self) -> Generator[None]:
-        """See `domain.observing.Observer`."""
-        with _timed(self._rerank_s, self._clock):
-            yield
-
         self._chunks.inc(chunks)
+
+    def job_moved(self, before: JobState | None, after: JobState) -> None:
+        """See `domain.observing.Observer`."""
+        if before is not None and not before.is_final:
+            self._jobs_open.labels(before.value).dec()
+        if after.is_final:
+            self._jobs_ended.labels(after.value).inc()
+        else:
+            self._jobs_open.labels(after.value).inc()
 
     def embedded(self, tokens: int) -> None:
         """See `domain.observing.Observer`."""
         self._tokens.labels("embedding").inc(tokens)
+
+    def reranked(self, tokens: int) -> None:
+        """See `domain.observing.Observer`."""
+        self._tokens.labels("rerank").inc(tokens)
 
     def markers_removed(self, count: int) -> None:
         """See `domain.observing.Observer`."""
@@ -174,10 +200,6 @@ class _Answer:
         if self._started_at is not None:
             self._first_s.observe(self._clock() - self._started_at)
             self._started_at = None
-    def reranked(self, tokens: int) -> None:
-        """See `domain.observing.Observer`."""
-        self._tokens.labels("rerank").inc(tokens)
-
 
     def counted(self, usage: Usage) -> None:
         for kind, count in (

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from privategpt.domain.answers import Usage
+from privategpt.domain.jobs import JobState
 from privategpt.domain.websearch import SearchOutcome
 
 
@@ -33,11 +34,11 @@ class Observer(Protocol):
         """A search in the library."""
         ...
 
-    def ingesting(self) -> AbstractContextManager[None]:
     def reranking(self) -> AbstractContextManager[None]:
         """The scoring of texts by the reranker, in a search or for a client."""
         ...
 
+    def ingesting(self) -> AbstractContextManager[None]:
         """The ingestion of one file; an exception that passes through is its failure."""
         ...
 
@@ -45,8 +46,16 @@ class Observer(Protocol):
         """A file has become ready, with so many chunks."""
         ...
 
+    def job_moved(self, before: JobState | None, after: JobState) -> None:
+        """A background ingestion has changed its state; None before it had one in this process."""
+        ...
+
     def embedded(self, tokens: int) -> None:
         """A client's texts were embedded."""
+        ...
+
+    def reranked(self, tokens: int) -> None:
+        """A reranker has read so many tokens."""
         ...
 
     def markers_removed(self, count: int) -> None:
@@ -54,10 +63,6 @@ class Observer(Protocol):
         ...
 
     def searched(self, outcome: SearchOutcome) -> None:
-    def reranked(self, tokens: int) -> None:
-        """A reranker has read so many tokens."""
-        ...
-
         """A web search has ended."""
         ...
 
@@ -74,14 +79,14 @@ class Unobserved:
         yield
 
     @contextmanager
+    def reranking(self) -> Generator[None]:
+        yield
+
+    @contextmanager
     def ingesting(self) -> Generator[None]:
         yield
 
     def text_began(self) -> None:
-    @contextmanager
-    def reranking(self) -> Generator[None]:
-        yield
-
         """Let it pass."""
 
     def counted(self, usage: Usage) -> None:
@@ -90,7 +95,13 @@ class Unobserved:
     def indexed(self, chunks: int) -> None:
         """Let it pass."""
 
+    def job_moved(self, before: JobState | None, after: JobState) -> None:
+        """Let it pass."""
+
     def embedded(self, tokens: int) -> None:
+        """Let it pass."""
+
+    def reranked(self, tokens: int) -> None:
         """Let it pass."""
 
     def markers_removed(self, count: int) -> None:
@@ -101,6 +112,3 @@ class Unobserved:
 
 
 UNOBSERVED = Unobserved()
-    def reranked(self, tokens: int) -> None:
-        """Let it pass."""
-

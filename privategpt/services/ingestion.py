@@ -1,7 +1,7 @@
 """Files in, documents out: parse, split, embed, index, and only then show.
 
 The ingestion transaction: a pending row, then vectors, then their count, then one flip to ready.
-Whatever stops in between leaves a pending or deleting row, which `sweep` removes at start.
+Whatever stops in between leaves a pending or deleting row, which `sweep` removes.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from privategpt.chunking.identity import document_id
 from privategpt.chunking.splitter import split
@@ -28,6 +31,7 @@ from privategpt.domain.documents import (
     Scalar,
 )
 from privategpt.domain.errors import EngineFailed, InvalidRequest, Unavailable
+from privategpt.domain.jobs import Progress
 from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import (
     Deletion,
@@ -49,6 +53,9 @@ RESERVED_METADATA = frozenset(
 EMBEDDING_BATCH = 256
 """Chunks per embedding call: large enough that sorting by length pays, small enough to bound
 memory and to let questions in between."""
+
+FILES_AT_ONCE = 4
+"""Files in work at the same time where nobody says otherwise; the others wait for their turn."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +80,37 @@ async def endless_room(tenant: str, size_bytes: int) -> AsyncGenerator[None]:  #
     yield
 
 
+class Listener(Protocol):
+    """Is told how an ingestion goes on. Its methods return at once and never raise."""
+
+    def advanced(self, progress: Progress) -> None:
+        """The file has been read, or more of it is in the index."""
+        ...
+
+    def stored(self, file: StoredFile) -> None:
+        """The file is ready, whatever happens from here on; not called for one that was there."""
+        ...
+
+
+class Unheard:
+    """A `Listener` that lets everything pass."""
+
+    def advanced(self, progress: Progress) -> None:
+        """Let it pass."""
+
+    def stored(self, file: StoredFile) -> None:
+        """Let it pass."""
+
+
+UNHEARD = Unheard()
+
+
 class Ingestion:
-    """Ingests, lists and deletes files, one tenant at a time."""
+    """Ingests, lists and deletes files, one tenant at a time.
+
+    `owner` is the process's name in the leases: see `domain.jobs.LeaseStore`. At most `at_once`
+    files are in work, which bounds memory; while one is read, others are embedded.
+    """
 
     def __init__(
         self,
@@ -87,7 +123,11 @@ class Ingestion:
         new_id: Callable[[], str],
         room: Room = endless_room,
         observer: Observer = UNOBSERVED,
+        owner: str | None = None,
+        at_once: int = FILES_AT_ONCE,
     ) -> None:
+        self._owner = owner
+        self._places = asyncio.Semaphore(at_once)
         self._observer = observer
         self._room = room
         self._parser = parser
@@ -98,12 +138,25 @@ class Ingestion:
         self._new_id = new_id
         self._in_flight: dict[tuple[str, str, str], asyncio.Lock] = {}
 
-    async def ingest(self, request: IngestRequest) -> StoredFile:
+    async def find(self, request: IngestRequest) -> StoredFile | None:
+        """The file that is there already, with the same bytes under the same name.
+
+        Raises `InvalidRequest` as `ingest` does.
+        """
+        _refuse_reserved(request.metadata)
+        upload = request.upload
+        sha256, _ = await asyncio.to_thread(_fingerprint, upload.path)
+        return await self._state.find_file(request.tenant, name=upload.name, sha256=sha256)
+
+    async def ingest(
+        self, request: IngestRequest, *, listener: Listener = UNHEARD, has_room: bool = False
+    ) -> StoredFile:
         """Ingest one file and return it with its documents, searchable from now on.
 
         The same bytes under the same name are ingested once: the second time returns the first
-        unless `replaces`. Raises `UnreadableFile`, `UnsupportedFileType`, `QuotaExceeded`,
-        `Unavailable`, and `InvalidRequest` for metadata keys of `RESERVED_METADATA`.
+        unless `replaces`. With `has_room` the caller holds the room. Cancelling it leaves nothing
+        behind. Raises `UnreadableFile`, `UnsupportedFileType`, `QuotaExceeded`, `Unavailable`,
+        and `InvalidRequest` for metadata keys of `RESERVED_METADATA`.
         """
         _refuse_reserved(request.metadata)
         upload = request.upload
@@ -128,21 +181,24 @@ class Ingestion:
                     created_at=self._now(),
                 )
                 with self._observer.ingesting():
-                    async with self._room(request.tenant, size_bytes):
-                        return await self._ingest_new(file, request)
+                    room = endless_room if has_room else self._room
+                    async with room(request.tenant, size_bytes), self._places:
+                        return await self._ingest_new(file, request, listener)
         finally:
             if not lock.locked():
                 self._in_flight.pop(key, None)
 
-    async def _ingest_new(self, file: File, request: IngestRequest) -> StoredFile:
+    async def _ingest_new(
+        self, file: File, request: IngestRequest, listener: Listener
+    ) -> StoredFile:
         parsed = await self._parser.parse(request.upload)
         file = replace(file, media_type=parsed.media_type)
         documents = _documents(file, parsed, request.metadata)
         chunks = await asyncio.to_thread(self._split, parsed, file.file_id)
-        await self._state.begin_file(file)
+        await self._state.begin_file(file, owner=self._owner)
         kept = False
         try:
-            await self._index_chunks(file, documents, chunks)
+            await self._index_chunks(file, documents, chunks, listener)
             stored = await self._state.commit_file(
                 file, documents=documents, chunks=chunks, replaces=request.replaces
             )
@@ -151,6 +207,7 @@ class Ingestion:
             if not kept:
                 await asyncio.shield(self._remove([Deletion(file.file_id)]))
         if kept:
+            listener.stored(stored)
             self._observer.indexed(len(chunks))
         if request.replaces:
             await self._remove(await self._state.abandoned(pending=False))
@@ -174,8 +231,14 @@ class Ingestion:
         ]
 
     async def _index_chunks(
-        self, file: File, documents: Sequence[Document], chunks: Sequence[Chunk]
+        self,
+        file: File,
+        documents: Sequence[Document],
+        chunks: Sequence[Chunk],
+        listener: Listener,
     ) -> None:
+        progress = _ProgressOf(documents, chunks)
+        listener.advanced(progress.after(0))
         metadata = {document.doc_id: document.metadata for document in documents}
         vectors: dict[str, Vector] = {}
         for start in range(0, len(chunks), EMBEDDING_BATCH):
@@ -197,6 +260,7 @@ class Ingestion:
                     for chunk in batch
                 ]
             )
+            listener.advanced(progress.after(start + len(batch)))
         stored = await self._index.count(file.file_id)
         if stored != len(chunks):
             raise EngineFailed(
@@ -224,16 +288,17 @@ class Ingestion:
         await self._remove([await self._state.begin_delete(tenant, item_id)])
 
     async def sweep(self) -> int:
-        """Remove what an earlier process left half done; the number of files and documents.
+        """Remove what no living process works on; the number of files and documents.
 
-        Only at start: a pending file of a running ingestion would be removed too.
+        Without a lease that is everything that is pending: only before the first ingestion.
         """
-        left = await self._state.abandoned(pending=True)
+        await self._state.give_up(at=self._now())
+        left = await self._state.abandoned(pending=False)
         await self._remove(left)
         return len(left)
 
     async def _remove(self, deletions: Sequence[Deletion]) -> None:
-        """Remove what is hidden; what cannot be removed now stays hidden, for `sweep`."""
+        """Remove what is hidden; what cannot be removed now stays hidden, for the next sweep."""
         for deletion in deletions:
             try:
                 if deletion.doc_id is None:
@@ -243,10 +308,27 @@ class Ingestion:
                 await self._state.forget(deletion)
             except Unavailable as error:
                 _log.warning(
-                    "file %s stays hidden until the next start: %s",
+                    "file %s stays hidden until the next sweep: %s",
                     deletion.file_id,
                     error.message,
                 )
+
+
+class _ProgressOf:
+    """How far a file is once so many of its chunks, in order, are indexed."""
+
+    def __init__(self, documents: Sequence[Document], chunks: Sequence[Chunk]) -> None:
+        sizes = Counter(chunk.doc_id for chunk in chunks)
+        self._ends = list(accumulate(sizes[document.doc_id] for document in documents))
+        self._chunks = len(chunks)
+
+    def after(self, chunks_done: int) -> Progress:
+        return Progress(
+            pages_done=bisect_right(self._ends, chunks_done),
+            pages_total=len(self._ends),
+            chunks_done=chunks_done,
+            chunks_total=self._chunks,
+        )
 
 
 def _fingerprint(path: Path) -> tuple[str, int]:

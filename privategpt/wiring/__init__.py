@@ -21,16 +21,14 @@ from privategpt.api.metrics import Metrics
 from privategpt.api.profiles import CitationStyle, ModelCatalog, ModelProfile
 from privategpt.backends.embedding import bundled as bundled_embedding
 from privategpt.backends.llm.bundled_model import locate_bundled_model, verify_model
-from privategpt.backends.parsers.workers import WorkerParser
 from privategpt.backends.state.database import Database
 from privategpt.backends.state.opening import open_database
 from privategpt.backends.state.quota import SqlQuota
 from privategpt.backends.state.store import SqlStateStore
-from privategpt.backends.state.usage import SqlUsage
 from privategpt.backends.vectors.shard import optimize_folder
 from privategpt.domain.errors import InvalidSettings
 from privategpt.domain.observing import UNOBSERVED, Observer
-from privategpt.domain.ports import EmbeddingModel, LanguageModel, Parser, StateStore, VectorIndex
+from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, VectorIndex
 from privategpt.domain.websearch import Quota
 from privategpt.services.access import Keys
 from privategpt.services.admission import AdmittedAnswers
@@ -39,7 +37,7 @@ from privategpt.services.answering import Answering
 from privategpt.services.attachments import AttachmentReader
 from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.ingestion import Ingestion
-from privategpt.services.limits import BoundedAnswers, RequestRate, Storage, TenantLimits
+from privategpt.services.limits import BoundedAnswers, RequestRate, TenantLimits
 from privategpt.services.maintenance import refuse_changed_embedding
 from privategpt.services.observed import ObservedAnswers
 from privategpt.services.reranking import Reranking
@@ -61,6 +59,7 @@ from privategpt.wiring.engines import (
     open_index,
     start_llm,
 )
+from privategpt.wiring.ingesting import OpenIngestion, open_ingestion, open_jobs, open_kept_uploads
 
 TENANT = "default"
 """The one tenant of a server without keys, and of the command line."""
@@ -84,10 +83,14 @@ class OpenLibrary:
     state: StateStore
     index: VectorIndex
     embedding: EmbeddingModel
-    ingestion: Ingestion
-    parser: Parser
+    ingesting: OpenIngestion
     quota: Quota
     tenant: str = TENANT
+
+    @property
+    def ingestion(self) -> Ingestion:
+        """Adds to it."""
+        return self.ingesting.ingestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ async def open_library(
     """
     async with AsyncExitStack() as stack:
         database = await _opened(stack, open_database(state_location(settings)))
-        yield await _library(stack, settings, database, any_index=any_index)
+        yield await _library(stack, settings, database, any_index=any_index, owner=_new_id())
 
 
 @asynccontextmanager
@@ -120,6 +123,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
     async with AsyncExitStack() as stack:
         # The folder's lock is taken, and what nobody could use refused, before anything slow.
         database = await _opened(stack, open_database(state_location(settings)))
+        kept = await open_kept_uploads(stack, settings)
         keys = make_keys(database)
         stack.push_async_callback(keys.close)
         required_keys = await keys_to_serve_with(settings, keys)
@@ -128,7 +132,9 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
         # The engine's process loads its model while this one loads its own.
         starting = asyncio.create_task(start_llm(settings.llm))
         try:
-            library = await _library(stack, settings, database, any_index=False, observer=metrics)
+            library = await _library(
+                stack, settings, database, any_index=False, owner=kept.home, observer=metrics
+            )
         except BaseException:
             starting.cancel()
             await asyncio.wait([starting])
@@ -155,6 +161,16 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             remove_foreign_links=settings.answers.remove_foreign_links,
             verifier=await make_verifier(settings.answers, llm),
         )
+        jobs = await open_jobs(
+            stack,
+            settings,
+            database=database,
+            ingesting=library.ingesting,
+            uploads=kept,
+            observer=metrics,
+            now=_now,
+            new_id=_new_id,
+        )
         services = Services(
             answering=BoundedAnswers(
                 AdmittedAnswers(
@@ -164,8 +180,9 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
                 limits=limits,
             ),
             token_counter=answering,
-            attachments=AttachmentReader(parser=library.parser),
+            attachments=AttachmentReader(parser=library.ingesting.parser),
             ingestion=library.ingestion,
+            jobs=jobs,
             retrieval=retrieval,
             embeddings=EmbeddingService(model=library.embedding, observer=metrics),
             web_search=web,
@@ -227,6 +244,7 @@ async def _library(
     database: Database,
     *,
     any_index: bool,
+    owner: str,
     observer: Observer = UNOBSERVED,
 ) -> OpenLibrary:
     state = SqlStateStore(database=database)
@@ -234,31 +252,23 @@ async def _library(
     if not any_index:
         await refuse_changed_embedding(state=state, embedding=embedding)
     index = await _opened(stack, open_index(settings, embedding, replace=any_index))
-    parser = WorkerParser(
-        workers=settings.ingestion.workers,
-        timeout_s=settings.ingestion.parse_timeout_s,
-        memory_bytes=settings.ingestion.parse_memory_bytes,
-        max_pages=settings.ingestion.max_pages,
-    )
-    stack.push_async_callback(parser.close)
-    storage = Storage(limits=tenant_limits(settings), used=SqlUsage(database=database).stored_bytes)
-    ingestion = Ingestion(
-        parser=parser,
+    ingesting = await open_ingestion(
+        stack,
+        settings,
+        database=database,
+        state=state,
         embedding=embedding,
         index=index,
-        state=state,
+        owner=owner,
+        observer=observer,
         now=_now,
         new_id=_new_id,
-        room=storage.room,
-        observer=observer,
     )
-    await ingestion.sweep()
     return OpenLibrary(
         state=state,
         index=index,
         embedding=embedding,
-        ingestion=ingestion,
-        parser=parser,
+        ingesting=ingesting,
         quota=SqlQuota(database=database),
     )
 

@@ -80,6 +80,10 @@ OPERATIONS = [
     get("read beyond the end", "GET /v1/documents/{doc_id}", "/v1/documents/{id}", start=10**6),
     get("list behind", "GET /v1/ingest/list", "/v1/ingest/list", after="{id}"),
     get("list one behind", "GET /v1/ingest/list", "/v1/ingest/list", after="{id}", limit=1),
+    get("look at a job", "GET /v1/ingest/jobs/{job_id}", "/v1/ingest/jobs/{id}"),
+    get("follow a job", "GET /v1/ingest/jobs/{job_id}/events", "/v1/ingest/jobs/{id}/events"),
+    get("list jobs behind", "GET /v1/ingest/jobs", "/v1/ingest/jobs", after="{id}"),
+    get("cancel a job", "POST /v1/ingest/jobs/{job_id}/cancel", "/v1/ingest/jobs/{id}/cancel"),
     get("delete", "DELETE /v1/ingest/{doc_id}", "/v1/ingest/{id}"),
     post(
         "search in",
@@ -149,6 +153,7 @@ class Tenants:
     async def anns(self) -> list[bytes]:
         """All that Ann can see of her own."""
         found = [(await self.ann.get("/v1/ingest/list")).content]
+        found += [(await self.ann.get("/v1/ingest/jobs")).content]
         found += [
             (await self.ann.get(f"/v1/documents/{doc_id}")).content
             for name, doc_id in self.ids.items()
@@ -166,7 +171,13 @@ async def tenants(tmp_path: Path) -> AsyncGenerator[Tenants]:
             documents = await ingested(ann, "secret.txt", f"{SECRET}\f{SECRET} Again.")
             await ingested(bob, "own.txt", "The cafeteria of the submarine opens at noon.")
             found = await server.retrieval.search(QUESTION, tenant="ann", limit=1)
+            job = await ann.post(
+                "/v1/ingest?background=true", files={"file": ("job.txt", SECRET.encode())}
+            )
+            job_id = job.json()["job_id"]
+            await ann.get(f"/v1/ingest/jobs/{job_id}/events")
             ids = {
+                "job": job_id,
                 "file": documents[0]["doc_metadata"]["file_id"],
                 "document 1": documents[0]["doc_id"],
                 "document 2": documents[1]["doc_id"],

@@ -36,6 +36,7 @@ from privategpt.services.ingestion import IngestRequest
 from privategpt.services.reranking import Reranking
 from privategpt.services.retrieval import Retrieved
 from tests.fakes.answering import FakeAnswers
+from tests.fakes.jobs import FakeJobs
 from tests.fakes.parser import FakeParser
 from tests.fakes.reranker import FakeReranker
 
@@ -245,6 +246,7 @@ class Edge:
     answers: FakeAnswers = field(default_factory=FakeAnswers)
     parser: FakeParser = field(default_factory=FakeParser)
     library: FakeLibrary = field(default_factory=FakeLibrary)
+    jobs: FakeJobs = field(default_factory=FakeJobs)
     search: FakeSearch = field(default_factory=FakeSearch)
     embedder: FakeEmbedder = field(default_factory=FakeEmbedder)
     checks: dict[str, Check] = field(
@@ -263,6 +265,7 @@ class Edge:
             token_counter=self.answers,
             attachments=AttachmentReader(parser=self.parser),
             ingestion=self.library,
+            jobs=self.jobs,
             retrieval=self.search,
             embeddings=self.embedder,
             checks=self.checks,

@@ -18,10 +18,12 @@ from fastapi import FastAPI
 
 from privategpt.api.deps import ApiOptions, Services
 from privategpt.app import create_app
+from privategpt.backends.state.jobs import SqlJobStore
 from privategpt.backends.state.keys import SqlKeyStore
 from privategpt.backends.state.opening import open_database
 from privategpt.backends.state.quota import SqlQuota
 from privategpt.backends.state.store import SqlStateStore
+from privategpt.backends.state.uploads import open_uploads
 from privategpt.backends.state.usage import SqlUsage
 from privategpt.backends.vectors.edge import open_edge_index
 from privategpt.domain.access import Scope
@@ -32,6 +34,7 @@ from privategpt.services.answering import Answering
 from privategpt.services.attachments import AttachmentReader
 from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.ingestion import Ingestion
+from privategpt.services.jobs import Jobs
 from privategpt.services.limits import BoundedAnswers, RequestRate, Storage, TenantLimits
 from privategpt.services.retrieval import Retrieval
 from privategpt.services.websearch import WebSearch
@@ -83,6 +86,7 @@ async def shared_server(
     state = SqlStateStore(database=database)
     keys = Keys(store=SqlKeyStore(database=database), now=_now, random_bytes=secrets.token_bytes)
     retrieval = Retrieval(embedding=embedding, index=index, state=state)
+    room = Storage(limits=limits, used=SqlUsage(database=database).stored_bytes).room
     ingestion = Ingestion(
         parser=parser,
         embedding=embedding,
@@ -90,8 +94,19 @@ async def shared_server(
         state=state,
         now=_now,
         new_id=lambda: str(uuid4()),
-        room=Storage(limits=limits, used=SqlUsage(database=database).stored_bytes).room,
+        room=room,
     )
+    uploads = open_uploads(folder / "jobs")
+    jobs = Jobs(
+        ingestion=ingestion,
+        store=SqlJobStore(database=database),
+        uploads=uploads,
+        home=uploads.home,
+        now=_now,
+        new_id=lambda: str(uuid4()),
+        room=room,
+    )
+    await jobs.start(alone=True)
     engine = FakeSearchEngine(())
     web = WebSearch(
         engine=engine,
@@ -113,6 +128,7 @@ async def shared_server(
         token_counter=answering,
         attachments=AttachmentReader(parser=parser),
         ingestion=ingestion,
+        jobs=jobs,
         retrieval=retrieval,
         embeddings=EmbeddingService(model=embedding),
         web_search=web,
@@ -127,6 +143,8 @@ async def shared_server(
     try:
         yield SharedServer(app, services, ingestion, retrieval, state, index, keys, llm, engine)
     finally:
+        await jobs.close()
+        await uploads.close()
         await keys.close()
         await index.close()
         await database.close()

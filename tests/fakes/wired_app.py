@@ -15,6 +15,7 @@ from privategpt.services.attachments import AttachmentReader
 from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.websearch import WebSearch
 from tests.fakes.edge import NOON, catalog, counter
+from tests.fakes.jobs import FakeJobs
 from tests.fakes.wired import WiredLibrary
 
 
@@ -46,6 +47,7 @@ class WiredApp:
             token_counter=answering,
             attachments=AttachmentReader(parser=self.parser or wired.parser),
             ingestion=wired.ingestion,
+            jobs=FakeJobs(),
             retrieval=wired.retrieval,
             embeddings=EmbeddingService(model=wired.embedding),
             checks={},

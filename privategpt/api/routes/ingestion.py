@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,7 +10,9 @@ from fastapi import Path as PathField
 from fastapi.exceptions import RequestValidationError
 
 from privategpt.api.auth import CallerDep
-from privategpt.api.deps import OptionsDep, ServicesDep
+from privategpt.api.deps import OptionsDep, Services, ServicesDep
+from privategpt.api.disconnect import while_connected
+from privategpt.api.encode.jobs import job_json
 from privategpt.api.encode.views import document_json
 from privategpt.api.filenames import display_name
 from privategpt.api.jsontext import JsonResponse, JsonRoute
@@ -21,15 +23,22 @@ from privategpt.api.wire.ingestion import (
     form_flag,
     form_metadata,
 )
+from privategpt.api.wire.jobs import JobReply
 from privategpt.api.wire.replies import ERRORS, MODEL_ID, IngestResponse
 from privategpt.domain.documents import DocumentInfo
-from privategpt.domain.ports import Upload
+from privategpt.domain.errors import InvalidRequest
+from privategpt.domain.ports import StoredFile, Upload
 from privategpt.services.ingestion import IngestRequest
 
 router = APIRouter(route_class=JsonRoute, tags=["Ingestion"])
 
 MAX_LIST = 10_000
 """Documents in one page of a list; without `limit` the list is whole, as the seed has it."""
+
+INGESTED: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    202: {"model": JobReply, "description": "Accepted: with `background`, the job"},
+}
 
 DocId = Annotated[str, PathField(max_length=512)]
 
@@ -39,7 +48,7 @@ DocId = Annotated[str, PathField(max_length=512)]
     summary="Ingest",
     operation_id="ingest_v1_ingest_post",
     response_model=IngestResponse,
-    responses=ERRORS,
+    responses=INGESTED,
     openapi_extra=FORM_SCHEMA,
 )
 @router.post(
@@ -47,22 +56,42 @@ DocId = Annotated[str, PathField(max_length=512)]
     summary="Ingest File",
     operation_id="ingest_file_v1_ingest_file_post",
     response_model=IngestResponse,
-    responses=ERRORS,
+    responses=INGESTED,
     openapi_extra=FORM_SCHEMA,
 )
 async def ingest(
-    request: Request, services: ServicesDep, options: OptionsDep, caller: CallerDep
+    request: Request,
+    services: ServicesDep,
+    options: OptionsDep,
+    caller: CallerDep,
+    background: Annotated[bool, Query(description="Answer at once, with a job (202).")] = False,
 ) -> JsonResponse:
     """Ingest the files of a form; each becomes one document or several (a PDF: one per page).
 
     The reply has the documents of all files, searchable from now on. The same bytes under the
-    same name are ingested once.
+    same name are ingested once. A client that leaves gives up what is not ingested yet, unless it
+    is left to the `background`: then the reply is a job, and the form has one file.
     """
     async with received_form(
         request, folder=options.upload_dir, max_bytes=options.max_upload_bytes
     ) as form:
-        stored = [await services.ingestion.ingest(each) for each in _requests(form, caller.tenant)]
+        requests = _requests(form, caller.tenant)
+        if background:
+            return await _in_background(requests, services)
+        stored = await while_connected(request.receive, _one_by_one(requests, services))
     return _documents(document for file in stored for document in file.documents)
+
+
+async def _one_by_one(requests: Sequence[IngestRequest], services: Services) -> list[StoredFile]:
+    return [await services.ingestion.ingest(each) for each in requests]
+
+
+async def _in_background(requests: Sequence[IngestRequest], services: Services) -> JsonResponse:
+    if len(requests) > 1:
+        raise InvalidRequest("A background ingestion takes one file: send each alone", param="file")
+    job = await services.jobs.submit(requests[0])
+    location = {"Location": f"/v1/ingest/jobs/{job.job_id}"}
+    return JsonResponse(job_json(job), status_code=202, headers=location)
 
 
 def _requests(form: ReceivedForm, tenant: str) -> list[IngestRequest]:
@@ -97,12 +126,16 @@ def _requests(form: ReceivedForm, tenant: str) -> list[IngestRequest]:
     responses=ERRORS,
 )
 async def ingest_text(
-    body: IngestTextBody, services: ServicesDep, options: OptionsDep, caller: CallerDep
+    request: Request,
+    body: IngestTextBody,
+    services: ServicesDep,
+    options: OptionsDep,
+    caller: CallerDep,
 ) -> JsonResponse:
     """Ingest a text under a name."""
     name = display_name(body.file_name)
     async with stored_text(body.text, folder=options.upload_dir) as path:
-        stored = await services.ingestion.ingest(
+        ingestion = services.ingestion.ingest(
             IngestRequest(
                 upload=Upload(path=path, name=name, media_type="text/plain; charset=utf-8"),
                 tenant=caller.tenant,
@@ -110,6 +143,7 @@ async def ingest_text(
                 replaces=body.replace is True,
             )
         )
+        stored = await while_connected(request.receive, ingestion)
     return _documents(stored.documents)
 
 
