@@ -6,7 +6,6 @@ is ready at that moment, so a deleted text is never returned, whatever the index
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,9 +24,10 @@ from privategpt.domain.ports import (
 )
 from privategpt.services.reranking import Reranking
 
-ROUNDS = 6
-"""Searches per question at most, each twice as deep as the one before. A second one is needed only
-where documents were deleted while the first ran, or where the index holds what no row knows."""
+ROUNDS = 7
+"""Searches per question at most. A second one is needed only where the first found what is not
+ready: then what is hidden is known and left out. From the third on each is twice as deep as the
+one before, for documents that were deleted meanwhile, or an index that holds what no row knows."""
 
 MAX_CHARACTERS_PER_TOKEN = 100
 """More than this times the window is refused uncounted: tokenizing it would hold a core up."""
@@ -81,11 +81,9 @@ class Retrieval:
         if filter.allows_nothing:
             return NOTHING
         with self._observer.retrieving():
-            embeddings, hidden = await asyncio.gather(
-                self._embedding.embed_query(text), self._state.hidden(tenant)
-            )
+            embeddings = await self._embedding.embed_query(text)
             query = _Query(text=text, vector=embeddings.vectors[0], tenant=tenant, filter=filter)
-            found = await self._best(query, limit=limit, hidden=hidden)
+            found = await self._best(query, limit=limit)
             chunks = [
                 await self._with_neighbours(hit, score, tenant=tenant, reach=neighbours)
                 for hit, score in found
@@ -96,31 +94,27 @@ class Retrieval:
         """Cut a question from a conversation to what `search` accepts; see `fit_to_window`."""
         return fit_to_window(text, self._embedding.tokenizer)
 
-    async def _best(
-        self, query: _Query, *, limit: int, hidden: frozenset[str]
-    ) -> list[tuple[ChunkHit, float]]:
+    async def _best(self, query: _Query, *, limit: int) -> list[tuple[ChunkHit, float]]:
         """In the index's order, or in the reranker's of more than are wanted."""
         if self._reranking is None:
-            return await self._search_ready(query, limit=limit, hidden=hidden)
+            return await self._search_ready(query, limit=limit)
         reach = max(limit, self._reranking.candidates)
-        found = await self._search_ready(query, limit=reach, hidden=hidden)
+        found = await self._search_ready(query, limit=reach)
         if not found:
             return []
         texts = [hit.chunk.text for hit, _ in found]
         ranking = await self._reranking.rank(query.text, texts, limit=limit)
         return [(found[one.index][0], one.score) for one in ranking.texts]
 
-    async def _search_ready(
-        self, query: _Query, *, limit: int, hidden: frozenset[str]
-    ) -> list[tuple[ChunkHit, float]]:
-        depth = limit
+    async def _search_ready(self, query: _Query, *, limit: int) -> list[tuple[ChunkHit, float]]:
+        hidden: frozenset[str] = frozenset()
         ready: list[tuple[ChunkHit, float]] = []
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
+            depth = limit << max(0, number - 1)
             hits = await self._index.search(query.to(depth, hidden))
             ready = await self._hydrate(hits, tenant=query.tenant)
             if len(ready) >= limit or len(ready) == len(hits) or len(hits) < depth:
                 break
-            depth *= 2
             hidden = await self._state.hidden(query.tenant)
         return ready[:limit]
 

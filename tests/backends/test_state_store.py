@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -19,7 +20,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, Select, event, inspect, text
+from sqlalchemy import Connection, Engine, Select, create_engine, event, inspect, text
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -29,6 +30,7 @@ from privategpt.backends.state import statements as sql
 from privategpt.backends.state.database import Database
 from privategpt.backends.state.migrating import configuration
 from privategpt.backends.state.opening import open_database, open_state_store
+from privategpt.backends.state.reading import ThreadReader
 from privategpt.backends.state.store import SqlStateStore
 from privategpt.backends.state.tables import schema
 from privategpt.domain.documents import Chunk
@@ -404,17 +406,38 @@ async def test_a_login_to_no_database_says_so() -> None:
             await open_state_store(f"{url}_x")
 
 
-async def test_a_reader_that_waits_too_long_for_a_connection_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("privategpt.backends.state.database.WAIT_S", 0.01)
-    monkeypatch.setattr("privategpt.backends.state.database.SQLITE_READERS", 1)
-    database = await open_database(tmp_path)
-    async with database.reading():
+async def test_a_read_that_waits_too_long_is_told(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'state.db'}")
+    gate = threading.Event()
+
+    def wait(*_: object) -> None:
+        assert gate.wait(30)
+
+    event.listen(engine, "connect", wait)
+    reader = ThreadReader(engine=engine, threads=1, wait_s=0.01)
+    for _ in range(2):
         with pytest.raises(Unavailable, match="in time"):
-            async with database.reading():
-                raise AssertionError("there is one connection only")
-    await database.close()
+            await reader.rows(text("SELECT 1"), {})
+    gate.set()
+    await reader.close()
+
+
+async def test_a_read_that_fails_leaves_those_beside_it_their_answers(database: Database) -> None:
+    reads = [database.rows(text(f"SELECT {what}")) for what in ("1", "nothing", "2", "3")]
+    one, failed, two, three = await asyncio.gather(*reads, return_exceptions=True)
+    assert [list(rows) for rows in (one, two, three) if isinstance(rows, list)] == [
+        [(1,)],
+        [(2,)],
+        [(3,)],
+    ]
+    assert isinstance(failed, Unavailable)
+
+
+async def test_a_closed_store_does_not_serve(tmp_path: Path) -> None:
+    store = await open_state_store(tmp_path)
+    await store.close()
+    with pytest.raises(Unavailable):
+        await store.check()
 
 
 async def test_text_that_no_database_can_hold_is_the_callers_fault(store: StateStore) -> None:
@@ -559,8 +582,10 @@ async def test_the_revisions_lead_to_the_tables_of_this_version(database: Databa
     def differences(connection: Connection) -> list[object]:
         return list(compare_metadata(MigrationContext.configure(connection), schema))
 
-    async with database.reading() as connection:
-        assert await connection.run_sync(differences) == []
+    async def transaction(connection: AsyncConnection) -> list[object]:
+        return await connection.run_sync(differences)
+
+    assert await database.write(transaction) == []
 
 
 async def test_the_revisions_lead_back_again(database: Database) -> None:
@@ -575,8 +600,7 @@ async def test_the_revisions_lead_back_again(database: Database) -> None:
         return await connection.run_sync(back_and_forth)
 
     assert await database.write(transaction) <= {"alembic_version"}
-    async with database.reading() as connection:
-        await connection.execute(text("SELECT * FROM files, documents, chunks, meta"))
+    await database.rows(text("SELECT * FROM files, documents, chunks, meta"))
 
 
 async def test_a_store_of_a_newer_version_is_refused(location: Path | str) -> None:
@@ -622,8 +646,7 @@ async def test_sqlite_is_set_to_lose_nothing(tmp_path: Path) -> None:
 async def test_what_reads_cannot_write(tmp_path: Path) -> None:
     database = await open_database(tmp_path)
     with pytest.raises(PrivateGptError, match="may not be written"):
-        async with database.reading() as connection:
-            await connection.execute(text("DELETE FROM files"))
+        await database.rows(text("DELETE FROM files"))
     await database.close()
 
 

@@ -167,6 +167,22 @@ async def test_what_is_not_ready_is_not_found(library: Library) -> None:
     assert texts(await library.search("cats")) == ["cats purr"]
 
 
+async def test_an_ingestion_under_way_does_not_crowd_out_what_is_ready(library: Library) -> None:
+    await library.add("old", "cats sleep", "dogs bark")
+    await library.add("new", *(f"cats sleep {n} times" for n in range(40)), ready=False)
+    assert texts(await library.search("cats sleep", limit=2)) == ["cats sleep", "dogs bark"]
+    first, second = library.index.queries
+    assert (first.hidden, second.hidden) == (frozenset(), frozenset({"file-new"}))
+    assert first.limit == second.limit == 2
+
+
+async def test_one_search_will_do_where_all_it_finds_is_ready(library: Library) -> None:
+    await library.add("a", "cats sleep", "dogs bark")
+    await library.add("b", "the moon is far away", ready=False)
+    assert texts(await library.search("cats sleep", limit=1)) == ["cats sleep"]
+    assert len(library.index.queries) == 1
+
+
 async def test_a_deletion_during_the_search_takes_effect_and_others_move_up(
     library: Library,
 ) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from anyio import CancelScope
-from sqlalchemy import URL, Connection, event
+from sqlalchemy import URL, Connection, Executable, Row, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from privategpt.backends.state.errors import translated
 from privategpt.backends.state.folder import FolderLock
+from privategpt.backends.state.reading import NO_PARAMETERS, DriverReader, Reader, ThreadReader
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ SQLITE_PRAGMAS = (
 
 
 class Database:
-    """Two engines on one database, shared by all stores that keep tables in it.
+    """A writer and a reader of one database, shared by all stores that keep tables in it.
 
     Both hide parameters: an error that reaches a log must not carry a document's text.
 
@@ -46,7 +46,7 @@ class Database:
     """
 
     def __init__(
-        self, *, writer: AsyncEngine, reader: AsyncEngine, folder_lock: FolderLock | None = None
+        self, *, writer: AsyncEngine, reader: Reader, folder_lock: FolderLock | None = None
     ) -> None:
         self._writer = writer
         self._reader = reader
@@ -57,12 +57,11 @@ class Database:
         """True where no other process can be at work in it."""
         return self._folder_lock is not None
 
-    @asynccontextmanager
-    async def reading(self) -> AsyncGenerator[AsyncConnection]:
-        """A connection for statements that change nothing."""
-        with translated():
-            async with self._reader.connect() as connection:
-                yield connection
+    async def rows(
+        self, statement: Executable, parameters: Mapping[str, Any] = NO_PARAMETERS
+    ) -> Sequence[Row[Any]]:
+        """What a statement that changes nothing finds."""
+        return await self._reader.rows(statement, parameters)
 
     async def write(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run `transaction` and commit it, or roll it back if it raises.
@@ -79,7 +78,7 @@ class Database:
 
     async def close(self) -> None:
         """Close all connections and let go of the folder."""
-        await self._reader.dispose()
+        await self._reader.close()
         await self._writer.dispose()
         if self._folder_lock is not None:
             self._folder_lock.release()
@@ -106,9 +105,8 @@ async def _settle(operation: Coroutine[Any, Any, T]) -> T:
 
 def sqlite_database(file: Path, *, folder_lock: FolderLock | None) -> Database:
     """SQLite: one writer, since it knows no more, and readers that never wait for it."""
-    url = URL.create("sqlite+aiosqlite", database=str(file))
     writer = create_async_engine(
-        url,
+        URL.create("sqlite+aiosqlite", database=str(file)),
         hide_parameters=True,
         # Python's driver shall leave transactions alone: `_begin_immediate` opens them.
         connect_args={"isolation_level": None},
@@ -116,21 +114,26 @@ def sqlite_database(file: Path, *, folder_lock: FolderLock | None) -> Database:
         max_overflow=0,
         pool_timeout=WAIT_S,
     )
-    reader = create_async_engine(
-        url,
+    reader = create_engine(
+        URL.create("sqlite+pysqlite", database=str(file)),
         hide_parameters=True,
+        # A pooled connection serves one thread after another, never two at a time.
+        connect_args={"check_same_thread": False},
         isolation_level="AUTOCOMMIT",
         skip_autocommit_rollback=True,
         pool_size=SQLITE_READERS,
         max_overflow=0,
-        pool_timeout=WAIT_S,
         pool_use_lifo=True,
     )
     event.listen(writer.sync_engine, "connect", _set_pragmas)
     event.listen(writer.sync_engine, "begin", _begin_immediate)
-    event.listen(reader.sync_engine, "connect", _set_pragmas)
-    event.listen(reader.sync_engine, "connect", _refuse_writes)
-    return Database(writer=writer, reader=reader, folder_lock=folder_lock)
+    event.listen(reader, "connect", _set_pragmas)
+    event.listen(reader, "connect", _refuse_writes)
+    return Database(
+        writer=writer,
+        reader=ThreadReader(engine=reader, threads=SQLITE_READERS, wait_s=WAIT_S),
+        folder_lock=folder_lock,
+    )
 
 
 def postgres_database(url: URL) -> Database:
@@ -153,7 +156,7 @@ def postgres_database(url: URL) -> Database:
         pool_pre_ping=True,
         pool_use_lifo=True,
     )
-    return Database(writer=writer, reader=reader)
+    return Database(writer=writer, reader=DriverReader(engine=reader))
 
 
 def _asyncpg_dialect(url: URL) -> tuple[URL, dict[str, Any]]:

@@ -87,26 +87,21 @@ class SqlJobStore:
     async def find(self, tenant: str, job_id: str) -> Job:
         if not can_be_an_id(job_id):
             raise not_found()
-        async with self._database.reading() as connection:
-            result = await connection.execute(FIND, {"by_job_id": job_id, "by_tenant": tenant})
-            row = result.first()
-        if row is None:
+        rows = await self._database.rows(FIND, {"by_job_id": job_id, "by_tenant": tenant})
+        if not rows:
             raise not_found()
-        return _read(row)
+        return _read(rows[0])
 
     async def page(self, tenant: str, *, limit: int, after: str | None = None) -> list[Job]:
         place: dict[str, Any] = {"by_tenant": tenant, "size": limit}
         if after is not None:
             await self.find(tenant, after)
             place["by_job_id"] = after
-        async with self._database.reading() as connection:
-            rows = await connection.execute(PAGE if after is None else PAGE_AFTER, place)
-            return [_read(row) for row in rows]
+        rows = await self._database.rows(PAGE if after is None else PAGE_AFTER, place)
+        return [_read(row) for row in rows]
 
     async def unfinished(self, home: str) -> list[Job]:
-        async with self._database.reading() as connection:
-            rows = await connection.execute(UNFINISHED_IN, {"by_home": home})
-            return [_read(row) for row in rows]
+        return [_read(row) for row in await self._database.rows(UNFINISHED_IN, {"by_home": home})]
 
     async def adopt(self, home: str) -> None:
         await self._database.write(partial(_run, statement=ADOPT, values={"new_home": home}))
@@ -119,9 +114,8 @@ class SqlJobStore:
         return await self.find(tenant, job_id)
 
     async def cancels_asked(self, home: str) -> frozenset[str]:
-        async with self._database.reading() as connection:
-            result = await connection.execute(CANCELS_ASKED, {"by_home": home})
-            return frozenset(result.scalars())
+        rows = await self._database.rows(CANCELS_ASKED, {"by_home": home})
+        return frozenset(job_id for (job_id,) in rows)
 
     async def fail_lost(
         self, failure: JobFailure, *, created_before: datetime, at: datetime, but: str

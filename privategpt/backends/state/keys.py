@@ -40,13 +40,11 @@ class SqlKeyStore:
     async def find(self, key_id: str) -> StoredKey | None:
         if not can_be_an_id(key_id):
             return None
-        async with self._database.reading() as connection:
-            row = (await connection.execute(FIND, {"by_key_id": key_id})).first()
-        return None if row is None else StoredKey(key=_read(row), digest=row.digest)
+        rows = await self._database.rows(FIND, {"by_key_id": key_id})
+        return StoredKey(key=_read(rows[0]), digest=rows[0].digest) if rows else None
 
     async def keys(self) -> list[ApiKey]:
-        async with self._database.reading() as connection:
-            return [_read(row) for row in await connection.execute(ALL)]
+        return [_read(row) for row in await self._database.rows(ALL)]
 
     async def revoke(self, key_id: str, *, at: datetime) -> ApiKey:
         if not can_be_an_id(key_id):

@@ -60,9 +60,8 @@ class SqlQuota:
         await self._database.write(partial(_refund, tenant=tenant, day=day))
 
     async def used(self, tenant: str, day: date) -> int:
-        async with self._database.reading() as connection:
-            result = await connection.execute(USED, {"by_tenant": tenant, "by_day": day})
-            return result.scalar() or 0
+        rows = await self._database.rows(USED, {"by_tenant": tenant, "by_day": day})
+        return rows[0][0] if rows else 0
 
 
 async def _take(connection: AsyncConnection, *, tenant: str, day: date, limit: int) -> bool:

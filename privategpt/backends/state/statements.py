@@ -199,7 +199,7 @@ CHUNKS_BEHIND = (
 )
 
 CHUNK_TOTALS = (
-    select(documents.c.doc_id, func.count(chunks.c.chunk_id))
+    select(documents.c.doc_id, func.count(chunks.c.chunk_id).label("total"))
     .join_from(documents, files)
     .outerjoin(chunks)
     .where(_visible)

@@ -60,13 +60,12 @@ class SqlStateStore:
     async def find_file(self, tenant: str, *, name: str, sha256: str) -> StoredFile | None:
         if not can_be_an_id(name):
             return None
-        async with self._database.reading() as connection:
-            return await transactions.find(connection, tenant, name=name, sha256=sha256)
+        wanted = {"tenant": tenant, "name": name, "sha256": sha256}
+        return transactions.stored_file(await self._database.rows(sql.FILE_OF_CONTENT, wanted))
 
     async def hidden(self, tenant: str) -> frozenset[str]:
-        async with self._database.reading() as connection:
-            result = await connection.execute(sql.HIDDEN_IDS, {"tenant": tenant})
-            return frozenset(result.scalars())
+        rows = await self._database.rows(sql.HIDDEN_IDS, {"tenant": tenant})
+        return frozenset(hidden for (hidden,) in rows)
 
     async def list_documents(
         self, tenant: str, *, limit: int | None = None, after: str | None = None
@@ -77,8 +76,7 @@ class SqlStateStore:
             size = DOCUMENTS_AT_ONCE if limit is None else limit - len(found)
             place = {"sequence": sequence, "position": position, "tenant": tenant}
             place["size"] = size = min(size, DOCUMENTS_AT_ONCE)
-            async with self._database.reading() as connection:
-                rows = (await connection.execute(sql.DOCUMENTS_BEHIND, place)).all()
+            rows = await self._database.rows(sql.DOCUMENTS_BEHIND, place)
             found += [read_info(row[:INFO_WIDTH]) for row in rows]
             if len(rows) < size:
                 break
@@ -88,37 +86,32 @@ class SqlStateStore:
     async def _place(self, tenant: str, doc_id: str) -> tuple[int, int]:
         if not can_be_an_id(doc_id):
             raise not_found()
-        async with self._database.reading() as connection:
-            result = await connection.execute(
-                sql.PLACE_OF_DOCUMENT, {"tenant": tenant, "by_doc_id": doc_id}
-            )
-            row = result.first()
-        if row is None:
+        rows = await self._database.rows(
+            sql.PLACE_OF_DOCUMENT, {"tenant": tenant, "by_doc_id": doc_id}
+        )
+        if not rows:
             raise not_found()
-        return row.sequence, row.position
+        return rows[0].sequence, rows[0].position
 
     async def document(self, tenant: str, doc_id: str) -> Document:
         if not can_be_an_id(doc_id):
             raise not_found()
-        async with self._database.reading() as connection:
-            result = await connection.execute(sql.DOCUMENT, {"tenant": tenant, "by_doc_id": doc_id})
-            row = result.first()
-        if row is None:
+        rows = await self._database.rows(sql.DOCUMENT, {"tenant": tenant, "by_doc_id": doc_id})
+        if not rows:
             raise not_found()
-        return read_document(row)
+        return read_document(rows[0])
 
     async def chunks(self, tenant: str, chunk_ids: Sequence[str]) -> dict[str, ChunkHit]:
         ids = [chunk_id for chunk_id in chunk_ids if can_be_an_id(chunk_id)]
         if not ids:
             return {}
-        async with self._database.reading() as connection:
-            result = await connection.execute(sql.CHUNKS, {"tenant": tenant, "chunk_ids": ids})
-            return {
-                row[0]: ChunkHit(
-                    chunk=read_chunk(row[:CHUNK_WIDTH]), document=read_info(row[CHUNK_WIDTH:])
-                )
-                for row in result
-            }
+        rows = await self._database.rows(sql.CHUNKS, {"tenant": tenant, "chunk_ids": ids})
+        return {
+            row[0]: ChunkHit(
+                chunk=read_chunk(row[:CHUNK_WIDTH]), document=read_info(row[CHUNK_WIDTH:])
+            )
+            for row in rows
+        }
 
     async def neighbours(
         self, tenant: str, chunk: Chunk, *, reach: int
@@ -126,11 +119,8 @@ class SqlStateStore:
         if reach < 1:
             return (), ()
         span = {"first": chunk.position - reach, "last": chunk.position + reach}
-        async with self._database.reading() as connection:
-            result = await connection.execute(
-                sql.CHUNKS_BETWEEN, {"tenant": tenant, "by_doc_id": chunk.doc_id} | span
-            )
-            around = [read_chunk(row) for row in result]
+        place = {"tenant": tenant, "by_doc_id": chunk.doc_id} | span
+        around = [read_chunk(row) for row in await self._database.rows(sql.CHUNKS_BETWEEN, place)]
         return (
             tuple(other for other in around if other.position < chunk.position),
             tuple(other for other in around if other.position > chunk.position),
@@ -151,18 +141,16 @@ class SqlStateStore:
 
     async def abandoned(self, *, pending: bool) -> list[Deletion]:
         files = sql.HIDDEN_FILES if pending else sql.DELETING_FILES
-        async with self._database.reading() as connection:
-            file_ids = (await connection.execute(files)).scalars().all()
-            documents = (await connection.execute(sql.DELETING_DOCUMENTS)).all()
-        return [Deletion(file_id=file_id) for file_id in file_ids] + [
+        file_ids = await self._database.rows(files)
+        documents = await self._database.rows(sql.DELETING_DOCUMENTS)
+        return [Deletion(file_id=file_id) for (file_id,) in file_ids] + [
             Deletion(file_id=row.file_id, doc_id=row.doc_id) for row in documents
         ]
 
     async def chunks_for_reindex(self) -> AsyncGenerator[list[IndexableChunk]]:
         place = {"sequence": 0, "document_position": -1, "position": -1, "size": CHUNKS_AT_ONCE}
         while True:
-            async with self._database.reading() as connection:
-                rows = (await connection.execute(sql.CHUNKS_BEHIND, place)).all()
+            rows = await self._database.rows(sql.CHUNKS_BEHIND, place)
             if not rows:
                 return
             yield [
@@ -182,14 +170,12 @@ class SqlStateStore:
             }
 
     async def chunk_totals(self) -> Mapping[str, int]:
-        async with self._database.reading() as connection:
-            result = await connection.execute(sql.CHUNK_TOTALS)
-            return {row[0]: row[1] for row in result}
+        rows = await self._database.rows(sql.CHUNK_TOTALS)
+        return {row.doc_id: row.total for row in rows}
 
     async def embedding_fingerprint(self) -> str | None:
-        async with self._database.reading() as connection:
-            result = await connection.execute(sql.META_VALUE, {"key": EMBEDDING_FINGERPRINT})
-            return result.scalar()
+        rows = await self._database.rows(sql.META_VALUE, {"key": EMBEDDING_FINGERPRINT})
+        return rows[0][0] if rows else None
 
     async def set_embedding_fingerprint(self, fingerprint: str) -> None:
         await self._database.write(

@@ -93,7 +93,11 @@ async def find(
     result = await connection.execute(
         sql.FILE_OF_CONTENT, {"tenant": tenant, "name": name, "sha256": sha256}
     )
-    rows = result.all()
+    return stored_file(result.all())
+
+
+def stored_file(rows: Sequence[Sequence[Any]]) -> StoredFile | None:
+    """The file of the rows of `FILE_OF_CONTENT`, if there are any."""
     if not rows:
         return None
     width = len(FILE_COLUMNS)

@@ -20,6 +20,6 @@ class SqlUsage:
 
     async def stored_bytes(self, tenant: str) -> int:
         """The size of all the tenant's ready files. Raises `Unavailable`."""
-        async with self._database.reading() as connection:
-            # PostgreSQL sums big integers up to a decimal.
-            return int((await connection.execute(STORED_BYTES, {"tenant": tenant})).scalar_one())
+        ((stored,),) = await self._database.rows(STORED_BYTES, {"tenant": tenant})
+        # PostgreSQL sums big integers up to a decimal.
+        return int(stored)

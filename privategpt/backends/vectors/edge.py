@@ -15,8 +15,8 @@ from uuid import UUID
 import qdrant_edge as qe
 from anyio import CapacityLimiter, to_thread
 
+from privategpt.backends.gathering import Gathering
 from privategpt.backends.vectors.fusion import Fuse, Ranking, fuse
-from privategpt.backends.vectors.gathering import Gathering
 from privategpt.backends.vectors.points import (
     CHUNK_ID,
     DENSE,
@@ -70,7 +70,7 @@ class EdgeIndex:
         self._tenants = frozenset(tenants)
         self._fuse = fuse
         self._searches = Gathering(
-            self._search_now, threads=SEARCHERS, at_most=SEARCHES_AT_ONCE, name="vector-search"
+            self._search_now, threads=SEARCHERS, at_most=SEARCHES_AT_ONCE, name="vector index"
         )
         self._readers = CapacityLimiter(READERS)
         self._writers = CapacityLimiter(1)
@@ -155,7 +155,7 @@ class EdgeIndex:
         found = self._shard.query_batch(by_meaning + by_words)
         words = iter(found[len(searches) :])
         return [
-            self._fuse(_scores(meaning), _scores(next(words)) if search.words else {})[
+            self._fuse(_scores(meaning), {} if search.words is None else _scores(next(words)))[
                 : search.query.limit
             ]
             for search, meaning in zip(searches, found, strict=False)

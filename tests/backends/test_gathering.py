@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from privategpt.backends.vectors.gathering import Gathering
+from privategpt.backends.gathering import Gathering
 from privategpt.domain.errors import EngineFailed, EngineUnavailable
 
 PATIENCE_S = 30

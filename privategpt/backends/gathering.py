@@ -1,5 +1,7 @@
-"""Questions that wait together are answered together: an engine's batch costs far less than its
-parts.
+"""Questions that wait together are answered together, on threads.
+
+An engine's batch costs far less than its parts, and handing over to a thread costs more than many
+a read does there.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class Gathering(Generic[QuestionT, AnswerT]):
     """Has `answer` called on threads of its own, with whatever was asked meanwhile.
 
     A question never waits for others to join it: it is taken as soon as one of `threads` is
-    free. Used from one event loop.
+    free, with those that were asked in the same round of the event loop. `name` is what is asked.
     """
 
     def __init__(
@@ -37,18 +39,23 @@ class Gathering(Generic[QuestionT, AnswerT]):
         self._answer = answer
         self._threads = threads
         self._at_most = at_most
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._name = name
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name.replace(" ", "-"))
         self._waiting: deque[_Asked[QuestionT, AnswerT]] = deque()
         self._running = 0
+        self._starting = False
         self._closed = False
 
     async def ask(self, question: QuestionT) -> AnswerT:
         """The answer; raises what `answer` raises for this question alone."""
         if self._closed:
-            raise EngineUnavailable("The vector index is closed")
-        future: asyncio.Future[AnswerT] = asyncio.get_running_loop().create_future()
+            raise self._refusal()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[AnswerT] = loop.create_future()
         self._waiting.append((question, future))
-        self._start()
+        if not self._starting:
+            self._starting = True
+            loop.call_soon(self._start)
         return await future
 
     def close(self) -> None:
@@ -56,11 +63,15 @@ class Gathering(Generic[QuestionT, AnswerT]):
         self._closed = True
         for _, future in self._waiting:
             if not future.done():
-                future.set_exception(EngineUnavailable("The vector index is closed"))
+                future.set_exception(self._refusal())
         self._waiting.clear()
         self._pool.shutdown(wait=False)
 
+    def _refusal(self) -> EngineUnavailable:
+        return EngineUnavailable(f"The {self._name} is closed")
+
     def _start(self) -> None:
+        self._starting = False
         while self._waiting and self._running < self._threads:
             count = min(self._at_most, len(self._waiting))
             taken = [self._waiting.popleft() for _ in range(count)]

@@ -1,0 +1,84 @@
+"""Single statements that change nothing, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
+
+from sqlalchemy import Engine, Executable, Row
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from privategpt.backends.gathering import Gathering
+from privategpt.backends.state.errors import translated
+
+NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
+
+READS_AT_ONCE = 8
+"""Statements on one connection before it is somebody else's turn."""
+
+_Read: TypeAlias = tuple[Executable, Mapping[str, Any]]
+_Rows: TypeAlias = Sequence[Row[Any]]
+
+
+class Reader(Protocol):
+    """Runs statements, each by itself."""
+
+    async def rows(self, statement: Executable, parameters: Mapping[str, Any]) -> _Rows:
+        """What the statement finds. Raises `Unavailable`."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class DriverReader:
+    """For a database whose driver waits without a thread."""
+
+    def __init__(self, *, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def rows(self, statement: Executable, parameters: Mapping[str, Any]) -> _Rows:
+        """See `Reader`."""
+        with translated():
+            async with self._engine.connect() as connection:
+                return (await connection.execute(statement, dict(parameters))).all()
+
+    async def close(self) -> None:
+        """See `Reader`."""
+        await self._engine.dispose()
+
+
+class ThreadReader:
+    """For SQLite, which blocks, though mostly for a tenth of a millisecond only.
+
+    Its asynchronous driver hands over to a thread for every step of a statement, which takes a
+    millisecond of the processors; here it is done once, for all that is asked at a time.
+    """
+
+    def __init__(self, *, engine: Engine, threads: int, wait_s: float) -> None:
+        self._engine = engine
+        self._wait_s = wait_s
+        self._reads: Gathering[_Read, _Rows] = Gathering(
+            self._read, threads=threads, at_most=READS_AT_ONCE, name="state store"
+        )
+
+    async def rows(self, statement: Executable, parameters: Mapping[str, Any]) -> _Rows:
+        """See `Reader`."""
+        with translated():
+            async with asyncio.timeout(self._wait_s):
+                return await self._reads.ask((statement, parameters))
+
+    async def close(self) -> None:
+        """See `Reader`."""
+        self._reads.close()
+        self._engine.dispose()
+
+    def _read(self, reads: Sequence[_Read]) -> list[_Rows]:
+        with translated(), self._engine.connect() as connection:
+            return [
+                connection.execute(statement, dict(parameters)).all()
+                for statement, parameters in reads
+            ]
