@@ -27,10 +27,30 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerFile:
+    """A file inside an uploaded one: in an archive or a mailbox, attached to a mail, embedded in
+    a document. `path` leads to it from the upload, through every container between, as `a/b.txt`.
+    """
+
+    path: str
+    media_type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadFile:
+    """A file inside an upload that could not be read while others could, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """One document as a parser found it in a file: a page of a PDF, a sheet, a whole text.
 
     `page_label` is what the file calls its page, `page_number` counts from 1 whatever it calls it.
+    `inner` is the file inside the upload that it was found in, None where that is the upload.
     """
 
     text: str
@@ -38,18 +58,21 @@ class ParsedDocument:
     headings: tuple[Heading, ...] = ()
     metadata: Metadata = field(default_factory=dict[str, Scalar | None])
     page_number: int | None = None
+    inner: InnerFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
     """A file's documents in reading order, its media type, and what the file says of itself.
 
-    `metadata` uses the keys `title`, `author` and `year` where the file states them.
+    `metadata` uses the keys `title`, `author` and `year` where the file states them; it is that
+    of the upload itself, not of the files inside it.
     """
 
     media_type: str
     documents: tuple[ParsedDocument, ...]
     metadata: Metadata = field(default_factory=dict[str, Scalar | None])
+    unread: tuple[UnreadFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

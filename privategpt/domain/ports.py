@@ -25,6 +25,7 @@ from privategpt.domain.documents import (
     Metadata,
     ParsedFile,
     Scalar,
+    UnreadFile,
 )
 
 Vector: TypeAlias = "array[float]"
@@ -253,10 +254,14 @@ class VectorIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file with its documents (in order), as a client sees it in lists."""
+    """A file with its documents (in order), as a client sees it in lists.
+
+    `unread` are the files inside it that could not be read; known only to who has just ingested it.
+    """
 
     file: File
     documents: tuple[DocumentInfo, ...]
+    unread: tuple[UnreadFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ PAGE_BREAK = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file's whole text, and where each page begins in it: (offset, page number from 1).
+    """A file's whole text, without the files attached to it, and where each page begins in it:
+    (offset, page number from 1).
 
     A page without text has no entry.
     """
@@ -31,7 +32,8 @@ class AttachmentReader:
         parsed = await self._parser.parse(upload)
         text = ""
         pages: list[tuple[int, int]] = []
-        for position, document in enumerate(parsed.documents, start=1):
+        own = [document for document in parsed.documents if document.inner is None]
+        for position, document in enumerate(own or parsed.documents, start=1):
             text += PAGE_BREAK if text else ""
             pages.append((len(text), document.page_number or position))
             text += document.text

@@ -26,6 +26,7 @@ from privategpt.domain.documents import (
     Document,
     DocumentInfo,
     File,
+    InnerFile,
     Metadata,
     ParsedFile,
     Scalar,
@@ -46,7 +47,16 @@ from privategpt.domain.ports import (
 )
 
 RESERVED_METADATA = frozenset(
-    {"file_id", "file_name", "file_type", "file_size", "content_hash", "ingested_at", "page_label"}
+    {
+        "file_id",
+        "file_name",
+        "file_type",
+        "file_size",
+        "content_hash",
+        "ingested_at",
+        "page_label",
+        "container",
+    }
 )
 """Keys of `doc_metadata` that this server writes; a client may not send them."""
 
@@ -203,6 +213,7 @@ class Ingestion:
                 file, documents=documents, chunks=chunks, replaces=request.replaces
             )
             kept = stored.file.file_id == file.file_id
+            stored = replace(stored, unread=parsed.unread)
         finally:
             if not kept:
                 await asyncio.shield(self._remove([Deletion(file.file_id)]))
@@ -217,6 +228,13 @@ class Ingestion:
             len(documents),
             len(chunks),
         )
+        if parsed.unread:
+            _log.warning(
+                "file %s: %d files in it could not be read; the first: %s",
+                stored.file.file_id,
+                len(parsed.unread),
+                parsed.unread[0].reason,
+            )
         return stored
 
     def _split(self, parsed: ParsedFile, file_id: str) -> list[Chunk]:
@@ -346,6 +364,18 @@ def _refuse_reserved(metadata: Metadata) -> None:
         )
 
 
+def _inner_facts(file: File, inner: InnerFile | None) -> Metadata:
+    """What is known of a file inside the upload, in place of the upload's own facts."""
+    if inner is None:
+        return {}
+    return {
+        "file_name": f"{file.name}/{inner.path}",
+        "file_type": inner.media_type,
+        "file_size": inner.size_bytes,
+        "container": file.name,
+    }
+
+
 def _documents(file: File, parsed: ParsedFile, metadata: Metadata) -> list[Document]:
     facts: Metadata = {
         "file_id": file.file_id,
@@ -357,7 +387,8 @@ def _documents(file: File, parsed: ParsedFile, metadata: Metadata) -> list[Docum
     }
     documents: list[Document] = []
     for position, part in enumerate(parsed.documents):
-        own = {**parsed.metadata, **part.metadata, **metadata, **facts}
+        stated = part.metadata if part.inner else {**parsed.metadata, **part.metadata}
+        own = {**stated, **metadata, **facts, **_inner_facts(file, part.inner)}
         if part.page_label is not None:
             own["page_label"] = part.page_label
         documents.append(

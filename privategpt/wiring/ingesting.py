@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from privategpt.backends.parsers.ocr import OcrOptions, find_tesseract
 from privategpt.backends.parsers.workers import WorkerParser
 from privategpt.backends.state.database import Database
 from privategpt.backends.state.jobs import SqlJobStore
@@ -20,7 +21,7 @@ from privategpt.services.ingestion import Ingestion, Room
 from privategpt.services.jobs import JobLimits, Jobs
 from privategpt.services.limits import Storage
 from privategpt.services.tending import Tending
-from privategpt.settings import Settings
+from privategpt.settings import IngestionSettings, Settings
 from privategpt.wiring.access import tenant_limits
 
 
@@ -56,6 +57,7 @@ async def open_ingestion(
         timeout_s=settings.ingestion.parse_timeout_s,
         memory_bytes=settings.ingestion.parse_memory_bytes,
         max_pages=settings.ingestion.max_pages,
+        ocr=await asyncio.to_thread(_ocr, settings.ingestion),
     )
     stack.push_async_callback(parser.close)
     storage = Storage(limits=tenant_limits(settings), used=SqlUsage(database=database).stored_bytes)
@@ -128,3 +130,9 @@ async def open_jobs(
 def _jobs_at_once(settings: Settings) -> int:
     """One file more than can be read at once: it is embedded meanwhile."""
     return settings.ingestion.workers + 1
+
+
+def _ocr(settings: IngestionSettings) -> OcrOptions | None:
+    if settings.ocr == "off":
+        return None
+    return find_tesseract(settings.ocr_languages, page_timeout_s=settings.ocr_page_timeout_s)

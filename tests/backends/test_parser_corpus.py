@@ -30,14 +30,13 @@ _CORPUS = Path(os.environ.get("PRIVATEGPT_CORPUS", _REPOSITORY.parent / "shared"
 _MANIFEST = _CORPUS / "MANIFEST.tsv"
 _IGNORED = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\xad\u0301\s]")
 _LEGACY = frozenset(
-    (".doc", ".ppt", ".xls", ".odp", ".ods", ".msg", ".rtf", ".org", ".rst", ".vtt", ".zip", ".gz")
+    (".doc", ".ppt", ".xls", ".odp", ".ods", ".msg", ".rtf", ".org", ".rst", ".vtt")
 )
 _REFUSALS: dict[str, tuple[type[PrivateGptError], ...]] = {
     "reject:encrypted": (EncryptedFile,),
     "reject:corrupt": (CorruptFile,),
     "reject:empty": (EmptyFile,),
     "no_text": (NoTextFound, CorruptFile),
-    "truth": (UnsupportedFileType,),
 }
 _EITHER = (UnreadableFile, UnsupportedFileType)
 
@@ -161,4 +160,33 @@ async def test_pages_slides_and_sheets_are_documents_with_their_label(
     if not _MANIFEST.exists():
         pytest.skip("the corpus of real files is not on this machine")
     parsed = await parser.parse(Upload(path=_CORPUS / name, name=name))
-    assert [document.page_label for document in parsed.documents] == labels
+    own = [document for document in parsed.documents if document.inner is None]
+    assert [document.page_label for document in own] == labels
+
+
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [
+        (
+            "simple.zip",
+            {"ideas-page.html": ("text/html", "How to Get New Ideas"),
+             "stanley-cups.csv": ("text/csv", "Maple Leafs,TOR,13")},
+        ),
+        (
+            "debian-reference.zh-cn.txt.gz",
+            {"debian-reference.zh-cn.txt": ("text/plain", "Debian 参考手册")},
+        ),
+        ("EPA2022.pdf", {"EPA2022.xml": ("application/xml", "<PerformancePlanOrReport")}),
+    ],
+)  # fmt: skip
+async def test_files_inside_are_read_with_their_path_and_type(
+    name: str, inside: dict[str, tuple[str, str]], parser: WorkerParser
+) -> None:
+    if not _MANIFEST.exists():
+        pytest.skip("the corpus of real files is not on this machine")
+    parsed = await parser.parse(Upload(path=_CORPUS / name, name=name))
+    found = {d.inner.path: (d.inner.media_type, d.text) for d in parsed.documents if d.inner}
+    assert found.keys() == inside.keys()
+    for path, (media_type, phrase) in inside.items():
+        assert found[path][0] == media_type
+        assert phrase in found[path][1]

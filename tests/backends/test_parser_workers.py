@@ -21,6 +21,7 @@ from privategpt.backends.parsers.transfer import (
     Frame,
     document_of_frame,
     error_of_frame,
+    file_of_frames,
     frame_of_error,
     frame_of_upload,
     frames_of_file,
@@ -28,7 +29,7 @@ from privategpt.backends.parsers.transfer import (
     upload_of_frame,
 )
 from privategpt.backends.parsers.workers import WorkerParser
-from privategpt.domain.documents import ParsedFile
+from privategpt.domain.documents import InnerFile, ParsedDocument, ParsedFile, UnreadFile
 from privategpt.domain.errors import (
     CorruptFile,
     EmptyFile,
@@ -402,4 +403,18 @@ def test_frames_survive_the_pipe() -> None:
     assert second == Frame({"a": 1}, "text 😀")
     assert read_frame(stream) is None
     nothing = ParsedFile(media_type="x/y", documents=())
-    assert list(frames_of_file(nothing)) == [Frame({"media_type": "x/y", "metadata": {}})]
+    last = Frame({"media_type": "x/y", "metadata": {}, "unread": []})
+    assert list(frames_of_file(nothing)) == [last]
+
+
+def test_files_inside_files_survive_the_pipe() -> None:
+    parsed = ParsedFile(
+        media_type="application/zip",
+        documents=(
+            ParsedDocument(text="a"),
+            ParsedDocument(text="b", inner=InnerFile("x/b.txt", "text/plain", 1)),
+        ),
+        unread=(UnreadFile("c.bin", "why"),),
+    )
+    *frames, last = frames_of_file(parsed)
+    assert file_of_frames([document_of_frame(frame) for frame in frames], last) == parsed

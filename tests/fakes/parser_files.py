@@ -38,11 +38,13 @@ def read_one(folder: Path, name: str, data: bytes | str) -> str:
 
 
 def zipped(members: Mapping[str, str | bytes]) -> bytes:
-    """A zip container."""
+    """A zip container, the same bytes at every call."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
-            archive.writestr(name, content)
+            member = zipfile.ZipInfo(name)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, content, compresslevel=9)
     return buffer.getvalue()
 
 

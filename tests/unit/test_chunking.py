@@ -82,7 +82,8 @@ def _assert_exact(text: str, chunks: Sequence[Chunk], tokenizer: Tokenizer, limi
 
 PIECES = st.sampled_from(
     ["Word", " ", "  ", "\n", "\n\n", "\r\n", "\f", "\t", ". ", "! ", "。", "？", "؟ ", "।", "…",
-     ", ", "Dr. ", "# ", "- ", "1. ", "| a | b |\n", "x | y | z\n", "a,b;c\n", "```\n", "x = f(y);\n", "漢字",
+     ", ", "Dr. ", "# ", "- ", "1. ", "| a | b |\n", "x | y | z\n", "a,b;c\n",
+     "```\n", "x = f(y);\n", "漢字",
      "かな", "한국어", "שלום", "मुझे", "e\u0301", "👩‍👩‍👧", "🇮🇸", "\u200b", "\u00a0", "\u2028",
      "\ufeff", "\x00", "ﷺ", "ß", "İ", "supercalifragilistic", "[SEP]", "A" * 120, "\ud800"]
 )  # fmt: skip

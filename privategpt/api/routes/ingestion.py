@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -79,7 +79,14 @@ async def ingest(
         if background:
             return await _in_background(requests, services)
         stored = await while_connected(request.receive, _one_by_one(requests, services))
-    return _documents(document for file in stored for document in file.documents)
+    return _documents(
+        (document for file in stored for document in file.documents),
+        skipped=[
+            {"file_name": f"{file.file.name}/{unread.path}", "reason": unread.reason}
+            for file in stored
+            for unread in file.unread
+        ],
+    )
 
 
 async def _one_by_one(requests: Sequence[IngestRequest], services: Services) -> list[StoredFile]:
@@ -179,11 +186,18 @@ async def delete_ingested(doc_id: DocId, services: ServicesDep, caller: CallerDe
     return JsonResponse(None)
 
 
-def _documents(documents: Iterable[DocumentInfo], *, has_more: bool = False) -> JsonResponse:
+def _documents(
+    documents: Iterable[DocumentInfo],
+    *,
+    has_more: bool = False,
+    skipped: Sequence[Mapping[str, str]] = (),
+) -> JsonResponse:
     body: dict[str, Any] = {
         "object": "list",
         "model": MODEL_ID,
         "data": [document_json(document) for document in documents],
         "has_more": has_more,
     }
+    if skipped:
+        body["skipped"] = list(skipped)
     return JsonResponse(body)

@@ -47,13 +47,23 @@ class ChunksResponse(Reply):
     data: list[Chunk]
 
 
+class SkippedFile(Reply):
+    """A file inside an upload that could not be read, and why."""
+
+    file_name: str
+    reason: str
+
+
 class IngestResponse(Reply):
-    """Documents. `has_more` is true where a list was cut by `limit`."""
+    """Documents. `has_more` is true where a list was cut by `limit`; `skipped` is there where
+    files inside the uploads (in archives, attached to mails) could not be read.
+    """
 
     object: Literal["list"]
     model: Literal["private-gpt"]
     data: list[IngestedDoc]
     has_more: bool = False
+    skipped: list[SkippedFile] | None = None
 
 
 class TokenUsage(Reply):

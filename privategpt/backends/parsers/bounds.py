@@ -6,8 +6,10 @@ and without the memory it was made to take.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from privategpt.backends.parsers.ocr import Picture
 from privategpt.domain.errors import FileExceedsBounds
 
 MAX_MEMBERS = 20_000
@@ -33,12 +35,22 @@ MAX_TEXT_CHARS = 100_000_000
 MAX_DEPTH = 1_000
 """Nesting of JSON; no person writes more, and readers recurse."""
 
+MAX_INNER_FILES = 20_000
+"""Files inside an upload, at all depths together, containers counted too."""
+
+MAX_INNER_DEPTH = 5
+"""A zip in a mail in a mailbox in a zip is four."""
+
+MAX_INNER_BYTES = 100_000_000
+"""One file inside an upload."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The operator's part of the limits."""
+    """The operator's part of the limits; `ocr` reads a picture, None where there is no OCR."""
 
     max_pages: int
+    ocr: Callable[[Picture], str] | None = None
 
 
 def require(within: bool, what: str) -> None:

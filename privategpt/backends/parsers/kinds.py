@@ -41,8 +41,20 @@ class Kind(StrEnum):
     NOTEBOOK = "application/x-ipynb+json"
     XML = "application/xml"
     TEXT = "text/plain"
+    ZIP = "application/zip"
+    TAR = "application/x-tar"
+    GZIP = "application/gzip"
+    BZIP2 = "application/x-bzip2"
+    XZ = "application/x-xz"
+    PNG = "image/png"
+    JPEG = "image/jpeg"
+    TIFF = "image/tiff"
+    GIF = "image/gif"
+    BMP = "image/bmp"
+    WEBP = "image/webp"
 
 
+IMAGES = frozenset((Kind.PNG, Kind.JPEG, Kind.TIFF, Kind.GIF, Kind.BMP, Kind.WEBP))
 _BY_EXTENSION = {
     **dict.fromkeys(("eml",), Kind.EML),
     **dict.fromkeys(("mbox", "mbx"), Kind.MBOX),
@@ -69,16 +81,22 @@ _OLE_STREAMS = {
     "__properties_version1.0": Kind.MSG,
 }
 _BINARY_SIGNATURES = {
-    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*"), "image"),
-    **dict.fromkeys((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!"), "archive"),
+    **dict.fromkeys((b"7z\xbc\xaf", b"Rar!"), "archive"),
     **dict.fromkeys((b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\0asm"), "program"),
     **dict.fromkeys((b"ID3", b"OggS", b"fLaC", b"\x1aE\xdf\xa3"), "recording"),
     b"SQLite format 3\0": "database",
 }
-_ADVICE = {
-    "image": "an image: it has no text layer, and reading it needs OCR",
-    "archive": "an archive: unpack it and upload the files in it",
+_SIGNATURES = {
+    b"\x89PNG": Kind.PNG,
+    b"\xff\xd8\xff": Kind.JPEG,
+    **dict.fromkeys((b"II*\0", b"MM\0*"), Kind.TIFF),
+    b"GIF8": Kind.GIF,
+    b"BM": Kind.BMP,
+    b"\x1f\x8b": Kind.GZIP,
+    b"BZh": Kind.BZIP2,
+    b"\xfd7zXZ": Kind.XZ,
 }
+_ADVICE = {"archive": "an archive of a kind that is not read: unpack it, or pack it as a zip"}
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PDF_HEADER_WITHIN_BYTES = 1024
 """Where readers look for `%PDF-`: Adobe's implementation note 13."""
@@ -102,6 +120,8 @@ def detect(data: bytes, name: str, media_type: str | None = None) -> Kind:
     if extension == "pdf":
         raise CorruptFile(f"{name!r} is called a PDF, but it is none: the %PDF header is missing")
     if not _is_utf16(data):
+        if kind := _kind_by_signature(data):
+            return kind
         _refuse_known_binary(data)
     return _BY_EXTENSION.get(extension) or _kind_of_text(data, extension, media_type)
 
@@ -110,10 +130,32 @@ def _is_utf16(data: bytes) -> bool:
     return data.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
+def is_tar(data: bytes) -> bool:
+    """Whether `data` begins as a tar of POSIX or GNU does."""
+    return data[257:262] == b"ustar"
+
+
+def _kind_by_signature(data: bytes) -> Kind | None:
+    if is_tar(data):
+        return Kind.TAR
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return Kind.WEBP
+    for signature, kind in _SIGNATURES.items():
+        if _starts_with(data, signature):
+            return kind
+    return None
+
+
+def _starts_with(data: bytes, signature: bytes) -> bool:
+    """Letters alone may begin a text ("BMW"); binary files have NULs or worse early on."""
+    if not data.startswith(signature):
+        return False
+    return not signature.isalpha() or any(byte < 7 for byte in data[:512])
+
+
 def _refuse_known_binary(data: bytes) -> None:
     for signature, what in _BINARY_SIGNATURES.items():
-        # A two-letter signature may begin a text ("BMW"); binary files have NULs early on.
-        if data.startswith(signature) and (len(signature) > 2 or b"\0" in data[:512]):
+        if _starts_with(data, signature):
             raise UnsupportedFileType(f"The file is {_ADVICE.get(what, f'a {what}')}")
 
 
@@ -145,7 +187,9 @@ def _kind_of_zip(data: bytes) -> Kind:
     for folder, kind in _OFFICE_FOLDERS.items():
         if "[Content_Types].xml" in names and any(n.startswith(folder) for n in names):
             return kind
-    raise UnsupportedFileType(f"The file is {_ADVICE['archive']}")
+    if declared:
+        raise UnsupportedFileType("The file is a zip container of a kind that no parser reads")
+    return Kind.ZIP
 
 
 def _declared_mimetype(archive: zipfile.ZipFile) -> str:

@@ -1,4 +1,4 @@
-"""Mail: a document per message, its headers first; forwarded messages and mboxes taken apart."""
+"""Mail: a document per message, its headers first; what it carries, and mailboxes taken apart."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from email import policy
 from email.errors import MessageError
 from email.message import EmailMessage, Message
+from functools import partial
+from itertools import islice
 from typing import cast
 
-from privategpt.backends.parsers.bounds import MAX_DEPTH, require
+from privategpt.backends.parsers.archives import Carried, bounded
+from privategpt.backends.parsers.bounds import MAX_DEPTH, MAX_INNER_FILES, require
 from privategpt.backends.parsers.charsets import decode
 from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line
 from privategpt.backends.parsers.file_metadata import facts
@@ -20,7 +23,7 @@ from privategpt.domain.errors import CorruptFile, UnsupportedFileType
 
 _SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Date")
 _MBOX_FROM = re.compile(rb"^From [^\r\n]*\d{4}[^\r\n]*\r?\n", re.MULTILINE)
-_MAX_MESSAGES = 10_000
+_QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
 _MAX_NESTED = 20
 
 
@@ -31,18 +34,46 @@ def read_mail(data: bytes, media_type: str) -> ParsedFile:
     return ParsedFile(media_type=media_type, documents=tuple(documents), metadata=metadata)
 
 
-def read_mbox(data: bytes, media_type: str) -> ParsedFile:
+def mail_files(data: bytes) -> Iterator[Carried]:
+    """What is attached to a message, and to those it carries."""
+    if b"multipart" not in data.lower():
+        return
+    message = email.message_from_bytes(data, policy=policy.default)
+    for part in cast("Iterator[EmailMessage]", message.walk()):
+        if _is_attachment(part) and (name := part.get_filename()):
+            yield Carried(
+                path=str(name),
+                read=partial(_attached, part),
+                media_type=part.get_content_type(),
+            )
+
+
+def _is_attachment(part: EmailMessage) -> bool:
+    if part.is_multipart() or part.get_content_type() == "message/rfc822":
+        return False
+    attached = part.get_content_disposition() == "attachment"
+    return attached or not part.get_content_type().startswith("text/")
+
+
+def _attached(part: EmailMessage, limit: int) -> bytes:
+    payload = part.get_payload(decode=True)
+    return bounded(payload if isinstance(payload, bytes) else b"", limit)
+
+
+def mbox_files(data: bytes) -> Iterator[Carried]:
     """Every message of a mailbox (mboxrd: `>From ` within a body is unquoted)."""
-    starts = [match.end() for match in _MBOX_FROM.finditer(data)]
+    starts = [match.span() for match in islice(_MBOX_FROM.finditer(data), MAX_INNER_FILES + 1)]
     if not starts:
         raise CorruptFile("The mailbox has no message: no line starts with 'From '")
-    require(len(starts) <= _MAX_MESSAGES, f"the mailbox has over {_MAX_MESSAGES:,} messages")
-    ends = [match.start() for match in _MBOX_FROM.finditer(data)][1:]
-    documents: list[ParsedDocument] = []
-    for start, end in zip(starts, [*ends, len(data)], strict=True):
-        body = re.sub(rb"(?m)^>(>*From )", rb"\1", data[start:end])
-        documents.extend(_documents(body))
-    return ParsedFile(media_type=media_type, documents=tuple(documents))
+    require(len(starts) <= MAX_INNER_FILES, f"the mailbox has over {MAX_INNER_FILES:,} messages")
+    ends = [start for start, _ in starts[1:]]
+    for number, ((_, start), end) in enumerate(zip(starts, [*ends, len(data)], strict=True), 1):
+        message = _QUOTED_FROM.sub(rb"\1", data[start:end])
+        yield Carried(
+            path=f"message-{number}.eml",
+            read=partial(bounded, message),
+            media_type="message/rfc822",
+        )
 
 
 def _documents(data: bytes) -> Iterator[ParsedDocument]:
@@ -91,7 +122,7 @@ def _body_texts(part: EmailMessage, carried: list[EmailMessage], *, depth: int) 
     elif part.is_multipart():
         for inner in _subparts(part):
             yield from _body_texts(inner, carried, depth=depth + 1)
-    elif part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
+    elif _is_attachment(part):
         if name := part.get_filename():
             yield f"Attachment: {one_line(str(name))}"
     else:

@@ -11,11 +11,13 @@ import posixpath
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
+from privategpt.backends.parsers.archives import Carried, bounded
 from privategpt.backends.parsers.bounds import (
     MAX_MEMBERS,
     MAX_UNPACKED_BYTES,
@@ -159,6 +161,19 @@ class Package:
     def main_part(self, fallback: str) -> str:
         """The part an OOXML package starts with."""
         return next(iter(self.related("", "officeDocument")), fallback)
+
+
+def embedded_files(data: bytes) -> Iterator[Carried]:
+    """The files that an OOXML document has embedded."""
+    package = Package(data)
+    for name in package.names:
+        folder, _, base = name.rpartition("/")
+        if base and folder.endswith("/embeddings"):
+            yield Carried(path=base, read=partial(_embedded, package, name))
+
+
+def _embedded(package: Package, name: str, limit: int) -> bytes:
+    return bounded(package.read(name), limit)
 
 
 def parse_xml(data: bytes, name: str) -> ET.Element:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
+from privategpt.backends.parsers.archives import Carried, bounded
 from privategpt.backends.parsers.bounds import MAX_TEXT_CHARS, Bounds, require
 from privategpt.backends.parsers.file_metadata import facts
 from privategpt.backends.parsers.pdf_bounds import check_streams
@@ -13,6 +15,9 @@ from privategpt.backends.parsers.pdf_text import clean_title, page_texts
 from privategpt.backends.parsers.pdfium import Bookmark, Pdf, PdfNotOpened
 from privategpt.domain.documents import Heading, ParsedDocument, ParsedFile
 from privategpt.domain.errors import CorruptFile, EncryptedFile, NoTextFound
+
+_OCR_ADVICE = "The PDF has no text, only images or drawings: run OCR on it, and upload the result"
+_OCR_FAILED = "The PDF has no text, only images or drawings, and OCR found none in them"
 
 
 def read_pdf(data: bytes, media_type: str, *, bounds: Bounds, password: str | None) -> ParsedFile:
@@ -34,6 +39,23 @@ def read_pdf(data: bytes, media_type: str, *, bounds: Bounds, password: str | No
         return _read_open(pdf, data, media_type, bounds)
     finally:
         pdf.close()
+
+
+def pdf_files(data: bytes, password: str | None) -> Iterator[Carried]:
+    """The files that a PDF has embedded."""
+    try:
+        pdf = _open(data, password)
+    except PdfNotOpened:
+        return  # whoever reads its pages says why
+    try:
+        for name, read in pdf.attachments():
+            yield Carried(path=name, read=partial(_embedded, read))
+    finally:
+        pdf.close()
+
+
+def _embedded(read: Callable[[], bytes], limit: int) -> bytes:
+    return bounded(read(), limit)
 
 
 def _open(data: bytes, password: str | None) -> Pdf:
@@ -66,18 +88,32 @@ def _read_open(pdf: Pdf, data: bytes, media_type: str, bounds: Bounds) -> Parsed
     if not any(texts):
         if damaged == len(raw):
             raise CorruptFile("The PDF is damaged: none of its pages can be read")
-        texts = page_texts(_read_again(data, bounds))
+        raw = _read_again(data, bounds) or raw
+        texts = page_texts(raw)
+    scanned = _read_pictures(pdf, texts, bounds)
+    if scanned:
+        texts = page_texts([scanned.get(index, text) for index, text in enumerate(raw)])
     if not any(texts):
-        raise NoTextFound(
-            "The PDF has no text, only images or drawings: run OCR on it, and upload the result"
-        )
+        raise NoTextFound(_OCR_ADVICE if bounds.ocr is None else _OCR_FAILED)
     return _parsed_file(
         texts,
         media_type,
         labels={index: pdf.label(index) for index in range(len(pdf))},
         outline=pdf.outline(),
         information=pdf.information(),
+        scanned=scanned.keys(),
     )
+
+
+def _read_pictures(pdf: Pdf, texts: Sequence[str], bounds: Bounds) -> dict[int, str]:
+    """What OCR finds on the pages without text, by their index."""
+    if bounds.ocr is None:
+        return {}
+    found: dict[int, str] = {}
+    for index, text in enumerate(texts):
+        if not text and (picture := pdf.picture(index)) is not None:
+            found[index] = bounds.ocr(picture)
+    return found
 
 
 def _require_pages(count: int, bounds: Bounds) -> None:
@@ -108,6 +144,7 @@ def _parsed_file(
     labels: Mapping[int, str],
     outline: Sequence[Bookmark],
     information: Mapping[str, str],
+    scanned: Collection[int] = (),
 ) -> ParsedFile:
     headings = _page_headings(texts, outline)
     documents = tuple(
@@ -116,6 +153,7 @@ def _parsed_file(
             page_label=clean_title(labels.get(index, "")) or str(index + 1),
             headings=headings[index],
             page_number=index + 1,
+            metadata={"ocr": True} if index in scanned else {},
         )
         for index, text in enumerate(texts)
         if text

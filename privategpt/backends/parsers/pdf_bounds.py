@@ -2,7 +2,8 @@
 
 A page of text is tens of kilobytes of operators; a stream that inflates to two hundred times its
 size, or to more than any page has, was made to exhaust its reader. Images are left out: a blank
-scan packs as well as a bomb, and reading text never unpacks one.
+scan packs as well as a bomb, and reading text never unpacks one (OCR does, within the worker's
+memory).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from privategpt.backends.parsers.bounds import MAX_RATIO, require
 
 _STREAM = re.compile(rb"stream\r?\n")
-_NOT_READ_FOR_TEXT = re.compile(rb"/Subtype\s*/Image\b|/Type\s*/EmbeddedFile\b|/Width\b")
+_NOT_READ_FOR_TEXT = re.compile(rb"/Subtype\s*/Image\b|/Width\b")
 _FILTER = re.compile(rb"/(FlateDecode|Fl|ASCIIHexDecode|AHx|ASCII85Decode|A85|[A-Z]\w+Decode)\b")
 _FLATE = frozenset((b"FlateDecode", b"Fl"))
 _HEX = frozenset((b"ASCIIHexDecode", b"AHx"))

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, cast
 
 import pypdfium2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
+from privategpt.backends.parsers.ocr import MAX_PIXELS, PIXELS_PER_INCH, Picture
+
+_MAX_ATTACHMENTS = 10_000
 _MAX_BOOKMARKS = 20_000
 _MAX_ANNOTATIONS = 5_000
 _OUTLINE_DEPTH = 8
 _WRONG_PASSWORD = 4
+_POINTS_PER_INCH = 72
 
 _pdfium = cast("Any", pypdfium2)
 _raw = cast("Any", pypdfium2).raw
@@ -76,6 +82,16 @@ class Pdf:
                 found.append(Bookmark(page=page, level=entry.level + 1, title=entry.get_title()))
         return found
 
+    def attachments(self) -> Iterator[tuple[str, Callable[[], bytes]]]:
+        """The name of each embedded file, and what reads it (b"" where it is damaged)."""
+        for index in range(min(self._document.count_attachments(), _MAX_ATTACHMENTS)):
+            try:
+                attachment: Any = self._document.get_attachment(index)
+                name = cast("str", attachment.get_name())
+            except _pdfium.PdfiumError:
+                continue
+            yield name, partial(_attached, attachment)
+
     def page_text(self, index: int) -> str | None:
         """What stands on the page and, behind it, what is filled into its form fields.
 
@@ -93,6 +109,21 @@ class Pdf:
         finally:
             page.close()
         return f"{text}\n\n{values}" if values else text
+
+    def picture(self, index: int) -> Picture | None:
+        """The page as an image; None where nothing is drawn on it or it is too damaged."""
+        try:
+            page: Any = self._document.get_page(index)
+        except _pdfium.PdfiumError:
+            return None
+        try:
+            if _raw.FPDFPage_CountObjects(page) <= 0:
+                return None
+            return _rendered(page)
+        except _pdfium.PdfiumError:
+            return None
+        finally:
+            page.close()
 
     def _form_values(self, page: Any) -> Iterator[str]:
         count = min(_raw.FPDFPage_GetAnnotCount(page), _MAX_ANNOTATIONS)
@@ -126,6 +157,27 @@ class Pdf:
             _raw.FPDFAnnot_GetFormFieldName
         )
         return f"{name}: {value}" if value.strip() else ""
+
+
+def _attached(attachment: Any) -> bytes:
+    try:
+        return bytes(attachment.get_data())
+    except _pdfium.PdfiumError:
+        return b""
+
+
+def _rendered(page: Any) -> Picture:
+    width, height = cast("tuple[float, float]", page.get_size())
+    scale = min(PIXELS_PER_INCH / _POINTS_PER_INCH, math.sqrt(MAX_PIXELS / max(1, width * height)))
+    bitmap: Any = page.render(scale=scale, grayscale=True)
+    try:
+        rows, stride = bytes(bitmap.buffer), cast("int", bitmap.stride)
+        columns, count = cast("int", bitmap.width), cast("int", bitmap.height)
+    finally:
+        bitmap.close()
+    if stride != columns:
+        rows = b"".join(rows[start : start + columns] for start in range(0, len(rows), stride))
+    return Picture(width=columns, height=count, pixels=rows)
 
 
 def _text_of(page: Any) -> str:

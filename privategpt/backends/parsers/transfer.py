@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from privategpt.domain import errors
-from privategpt.domain.documents import Heading, ParsedDocument, ParsedFile, Scalar
+from privategpt.domain.documents import (
+    Heading,
+    InnerFile,
+    ParsedDocument,
+    ParsedFile,
+    Scalar,
+    UnreadFile,
+)
 from privategpt.domain.errors import PrivateGptError
 from privategpt.domain.ports import Upload
 
@@ -52,6 +59,9 @@ READY = Frame({"ready": True})
 
 BEGUN = Frame({"begun": True})
 """The first frame of every answer: from here on, what becomes of the worker is the file's doing."""
+
+OCR_PAGE = Frame({"ocr_page": True})
+"""A page is about to be read by OCR, which takes its own time."""
 
 
 def read_frame(stream: BinaryIO) -> Frame | None:
@@ -100,9 +110,16 @@ def frames_of_file(parsed: ParsedFile) -> Iterator[Frame]:
             "headings": [[h.start, h.level, h.title] for h in document.headings],
             "metadata": dict(document.metadata),
             "page_number": document.page_number,
+            "inner": None if document.inner is None else asdict(document.inner),
         }
         yield Frame(header, document.text)
-    yield Frame({"media_type": parsed.media_type, "metadata": dict(parsed.metadata)})
+    yield Frame(
+        {
+            "media_type": parsed.media_type,
+            "metadata": dict(parsed.metadata),
+            "unread": [asdict(unread) for unread in parsed.unread],
+        }
+    )
 
 
 def document_of_frame(frame: Frame) -> ParsedDocument:
@@ -114,12 +131,25 @@ def document_of_frame(frame: Frame) -> ParsedDocument:
         headings=tuple(Heading(start, level, title) for start, level, title in header["headings"]),
         metadata=cast("dict[str, Scalar | None]", header["metadata"]),
         page_number=header["page_number"],
+        inner=None if header["inner"] is None else InnerFile(**header["inner"]),
+    )
+
+
+def file_of_frames(documents: Sequence[ParsedDocument], last: Frame) -> ParsedFile:
+    """The file of these documents that `frames_of_file` ended with `last`."""
+    header = last.header
+    return ParsedFile(
+        media_type=header["media_type"],
+        documents=tuple(documents),
+        metadata=cast("dict[str, Scalar | None]", header["metadata"]),
+        unread=tuple(UnreadFile(**unread) for unread in header["unread"]),
     )
 
 
 def frame_of_error(error: PrivateGptError) -> Frame:
     """Why the file cannot be read."""
-    return Frame({"error": type(error).__name__, "message": error.message})
+    kind = next(base for base in type(error).__mro__ if base.__name__ in _ERRORS)
+    return Frame({"error": kind.__name__, "message": error.message})
 
 
 def error_of_frame(frame: Frame) -> PrivateGptError:

@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from privategpt.backends.parsers.bounds import Bounds
+from privategpt.backends.parsers.ocr import OcrOptions, Tesseract
 from privategpt.backends.parsers.reading import read_file
 from privategpt.backends.parsers.transfer import (
     BEGUN,
+    OCR_PAGE,
     READY,
     Frame,
     frame_of_error,
@@ -50,6 +52,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--memory-bytes", type=int, required=True)
     parser.add_argument("--max-pages", type=int, required=True)
     parser.add_argument("--retire-above-bytes", type=int, default=RETIRE_ABOVE_BYTES)
+    parser.add_argument("--ocr-command")
+    parser.add_argument("--ocr-language", action="append", default=[])
+    parser.add_argument("--ocr-page-timeout-s", type=float, default=0.0)
+    parser.add_argument("--ocr-turns-pages", action="store_true")
     options = parser.parse_args(arguments)
     jobs, answers = _own_the_pipes()
     logging.disable(logging.CRITICAL)  # libraries complain about broken files; we answer instead
@@ -92,15 +98,32 @@ def _limit_memory(size_bytes: int, memory_bytes: int) -> None:
 
 
 def _serve(jobs: BinaryIO, answers: BinaryIO, options: argparse.Namespace) -> None:
-    bounds = Bounds(max_pages=options.max_pages)
+    ocr = _ocr(options, answers)
+    bounds = Bounds(max_pages=options.max_pages, ocr=ocr.read if ocr else None)
     inbox: queue.SimpleQueue[Frame] = queue.SimpleQueue()
     answers.write(READY.encode())
     answers.flush()
-    threading.Thread(target=_receive, args=(jobs, inbox), daemon=True).start()
+    threading.Thread(target=_receive, args=(jobs, inbox, ocr), daemon=True).start()
     while True:
         answer(inbox.get(), answers, bounds, options.memory_bytes)
         if _largest_size() > options.retire_above_bytes:
             return
+
+
+def _ocr(options: argparse.Namespace, answers: BinaryIO) -> Tesseract | None:
+    def announce() -> None:
+        answers.write(OCR_PAGE.encode())
+        answers.flush()
+
+    if options.ocr_command is None:
+        return None
+    found = OcrOptions(
+        command=options.ocr_command,
+        languages=tuple(options.ocr_language),
+        page_timeout_s=options.ocr_page_timeout_s,
+        turns_pages=options.ocr_turns_pages,
+    )
+    return Tesseract(found, before_page=announce)
 
 
 def _largest_size() -> int:
@@ -117,10 +140,12 @@ def _largest_size() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _receive(jobs: BinaryIO, inbox: queue.SimpleQueue[Frame]) -> None:
+def _receive(jobs: BinaryIO, inbox: queue.SimpleQueue[Frame], ocr: Tesseract | None) -> None:
     """Pass jobs on; when the server has gone, end at once, in the middle of a job too."""
     while frame := read_frame(jobs):
         inbox.put(frame)
+    if ocr is not None:
+        ocr.stop()
     os._exit(0)
 
 

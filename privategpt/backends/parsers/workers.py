@@ -11,18 +11,23 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import cast
 
+from privategpt.backends.parsers.ocr import OcrOptions
 from privategpt.backends.parsers.transfer import (
     PREFIX,
     Frame,
     decode_frame,
     document_of_frame,
     error_of_frame,
+    file_of_frames,
     frame_of_upload,
 )
-from privategpt.domain.documents import ParsedDocument, ParsedFile, Scalar
+from privategpt.domain.documents import ParsedDocument, ParsedFile
 from privategpt.domain.errors import (
     CorruptFile,
     EngineUnavailable,
@@ -67,14 +72,17 @@ class Worker:
         """How it ended, negative for a signal; None while it runs."""
         return self._process.returncode
 
-    async def read(self, upload: Upload) -> ParsedFile:
-        """Have the file read. Raises what the worker answers, and `WorkerGone`."""
+    async def read(self, upload: Upload, *, ocr_page: Callable[[], None]) -> ParsedFile:
+        """Have the file read. Raises what the worker answers, and `WorkerGone`.
+
+        `ocr_page` is called for every page that is about to be read by OCR.
+        """
         begun = False
         try:
             self._stdin.write(frame_of_upload(upload).encode())
             await self._stdin.drain()
             begun = "begun" in (await self._next_frame()).header
-            return await self._receive()
+            return await self._receive(ocr_page)
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             raise WorkerGone(begun=begun) from error
 
@@ -88,18 +96,17 @@ class Worker:
             self.kill()
             raise
 
-    async def _receive(self) -> ParsedFile:
+    async def _receive(self, ocr_page: Callable[[], None]) -> ParsedFile:
         documents: list[ParsedDocument] = []
         while True:
             frame = await self._next_frame()
+            if "ocr_page" in frame.header:
+                ocr_page()
+                continue
             if "error" in frame.header:
                 raise error_of_frame(frame)
             if "media_type" in frame.header:
-                return ParsedFile(
-                    media_type=frame.header["media_type"],
-                    documents=tuple(documents),
-                    metadata=cast("dict[str, Scalar | None]", frame.header["metadata"]),
-                )
+                return file_of_frames(documents, frame)
             documents.append(document_of_frame(frame))
 
     async def _next_frame(self) -> Frame:
@@ -109,9 +116,10 @@ class Worker:
         return decode_frame(header, await self._stdout.readexactly(text_bytes))
 
     def kill(self) -> None:
-        """End it now, whatever it does."""
+        """End it now, whatever it does, and what it has started."""
         if self._process.returncode is None:
-            self._process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     async def ended(self) -> int:
         """Wait until it has ended; how."""
@@ -121,15 +129,25 @@ class Worker:
 class WorkerParser:
     """Reads files in at most `workers` processes at once.
 
-    `timeout_s` and `memory_bytes` are what one file may take. A `parse` that is cancelled kills
-    the worker it had. Belongs to the event loop that first used it.
+    `timeout_s` and `memory_bytes` are what one file may take, and every page that is read by
+    OCR may take its own time on top. A `parse` that is cancelled kills the worker it had. Belongs
+    to the event loop that first used it.
     """
 
     def __init__(
-        self, *, workers: int, timeout_s: float, memory_bytes: int, max_pages: int
+        self,
+        *,
+        workers: int,
+        timeout_s: float,
+        memory_bytes: int,
+        max_pages: int,
+        ocr: OcrOptions | None = None,
     ) -> None:
         self._timeout_s = timeout_s
+        self._ocr = ocr
+        self._max_pages = max_pages
         self._arguments = ["--memory-bytes", str(memory_bytes), "--max-pages", str(max_pages)]
+        self._arguments += [] if ocr is None else _ocr_arguments(ocr)
         self._slots = asyncio.Semaphore(workers)
         self._idle: list[Worker] = []
         self._living: set[Worker] = set()
@@ -160,8 +178,8 @@ class WorkerParser:
 
     async def _read(self, upload: Upload, worker: Worker) -> ParsedFile:
         try:
-            async with asyncio.timeout(self._timeout_s):
-                parsed = await worker.read(upload)
+            async with asyncio.timeout(self._timeout_s) as limit:
+                parsed = await worker.read(upload, ocr_page=self._more_time(limit))
         except (UnreadableFile, UnsupportedFileType):
             self._idle.append(worker)
             raise
@@ -182,6 +200,17 @@ class WorkerParser:
             raise
         self._idle.append(worker)
         return parsed
+
+    def _more_time(self, limit: asyncio.Timeout) -> Callable[[], None]:
+        """Puts a file's limit off by a page's time, as often as a file may have pages."""
+        pages = count(1)
+
+        def put_off() -> None:
+            when = limit.when()
+            if self._ocr is not None and when is not None and next(pages) <= self._max_pages:
+                limit.reschedule(when + self._ocr.page_timeout_s)
+
+        return put_off
 
     async def close(self) -> None:
         """Stop all workers, busy ones too; none is left when this returns."""
@@ -210,11 +239,19 @@ class WorkerParser:
             stdin=PIPE,
             stdout=PIPE,
             env=worker_environment(),
+            start_new_session=True,
         )
         worker = Worker(process)
         self._living = {*self.living, worker}
         await worker.ready()
         return worker
+
+
+def _ocr_arguments(ocr: OcrOptions) -> list[str]:
+    languages = [f"--ocr-language={language}" for language in ocr.languages]
+    turns = ["--ocr-turns-pages"] if ocr.turns_pages else []
+    timeout = f"--ocr-page-timeout-s={ocr.page_timeout_s}"
+    return [f"--ocr-command={ocr.command}", timeout, *languages, *turns]
 
 
 def worker_environment() -> dict[str, str]:

@@ -49,8 +49,8 @@ def read_info(columns: Sequence[Any]) -> DocumentInfo:
 
 def read_chunk(columns: Sequence[Any]) -> Chunk:
     """From the values of `CHUNK_COLUMNS`."""
-    *plain, heading_path, context = columns
-    return Chunk(*plain, tuple(heading_path), context)
+    chunk_id, doc_id, position, start, end, text, heading_path, context = columns
+    return Chunk(chunk_id, doc_id, position, start, end, text, tuple(heading_path), context)
 
 
 def read_document(row: Row[Any]) -> Document:

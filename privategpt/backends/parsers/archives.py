@@ -1,0 +1,158 @@
+"""Archives, and files that are packed alone: what is in them, in order, opened one at a time.
+
+Nothing is ever written to a disk, so a member's name is only a name; links and devices are none.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
+from typing import IO, cast
+
+from privategpt.backends.parsers.bounds import MAX_INNER_FILES, require
+from privategpt.backends.parsers.cleaning import one_line
+from privategpt.backends.parsers.kinds import Kind, is_tar
+from privategpt.domain.errors import CorruptFile, EncryptedFile, FileExceedsBounds
+
+_ENCRYPTED_FLAG = 1
+_UTF8_FLAG = 0x800
+_LITTER = frozenset((".ds_store", "thumbs.db", "desktop.ini"))
+_MAC_FORKS = "__macosx/"
+_UNPACKERS: dict[Kind, Callable[[io.BytesIO], IO[bytes]]] = {
+    Kind.GZIP: lambda source: cast("IO[bytes]", gzip.GzipFile(fileobj=source)),
+    Kind.BZIP2: bz2.BZ2File,
+    Kind.XZ: lzma.LZMAFile,
+}
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
+_ODD_HEADERS = (ValueError, NotImplementedError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A file inside another. `read` gives its bytes if they are at most as many as it is told,
+    and raises `UnreadableFile`: `TooLarge` where they are more.
+    """
+
+    path: str
+    read: Callable[[int], bytes]
+    media_type: str | None = None
+
+
+class TooLarge(FileExceedsBounds):
+    """A file inside another has more bytes than may be read of it."""
+
+
+def bounded(data: bytes, limit: int) -> bytes:
+    """`data` if it is within `limit`."""
+    if len(data) > limit:
+        raise TooLarge(f"The file is larger than the {limit:,} bytes that may be read of it")
+    return data
+
+
+def safe_path(name: str) -> str:
+    """A member's name as a path to show: no root, no `..`, one line."""
+    parts = (one_line(part) for part in name.replace("\\", "/").split("/"))
+    return "/".join(part for part in parts if part not in ("", ".", ".."))
+
+
+def zip_files(data: bytes, password: str | None) -> Iterator[Carried]:
+    """The files in a zip."""
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except (*_DAMAGE, *_ODD_HEADERS) as error:
+        raise CorruptFile("The zip is damaged or cut off") from error
+    members = archive.infolist()
+    require(len(members) <= MAX_INNER_FILES, f"it has over {MAX_INNER_FILES:,} members")
+    packed = sum(member.compress_size for member in members)
+    require(packed <= len(data), "its members overlap: they claim more bytes than it has")
+    for member in members:
+        if not member.is_dir() and not _is_litter(member.filename):
+            read = partial(_read_member, archive, member, password)
+            yield Carried(path=_member_name(member), read=read)
+
+
+def _is_litter(name: str) -> bool:
+    folded = name.lower()
+    return folded.startswith(_MAC_FORKS) or PurePath(folded).name in _LITTER
+
+
+def _member_name(member: zipfile.ZipInfo) -> str:
+    """Archivers write UTF-8 without saying so, and zipfile then reads it as a DOS code page."""
+    if member.flag_bits & _UTF8_FLAG:
+        return member.filename
+    try:
+        return member.filename.encode("cp437").decode()
+    except UnicodeError:
+        return member.filename
+
+
+def _read_member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, password: str | None, limit: int
+) -> bytes:
+    encrypted = member.flag_bits & _ENCRYPTED_FLAG
+    if encrypted and not password:
+        raise EncryptedFile("The file is encrypted: send its password with the upload")
+    if member.file_size > limit:
+        raise TooLarge(f"The file is larger than the {limit:,} bytes that may be read of it")
+    try:
+        # A header may understate what follows; zipfile stops at the stated size.
+        with archive.open(member, pwd=password.encode() if password else None) as opened:
+            data = opened.read()
+        if len(data) < member.file_size:
+            raise EOFError
+    except NotImplementedError as error:
+        if encrypted:
+            raise EncryptedFile("The file is encrypted by a method that is not read") from error
+        raise CorruptFile("The file is packed by a method that is not read") from error
+    except RuntimeError as error:
+        raise EncryptedFile("The file is encrypted, and the password does not open it") from error
+    except (*_DAMAGE, ValueError, OverflowError) as error:
+        raise CorruptFile("The file is damaged, or its size is not what the zip says") from error
+    return data
+
+
+def tar_files(data: bytes) -> Iterator[Carried]:
+    """The files in a tar."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            for member in archive:
+                # A sparse file is holes that no byte of the archive pays for.
+                if member.isreg() and not member.issparse() and not _is_litter(member.name):
+                    yield Carried(path=member.name, read=partial(_read_tar, archive, member))
+    except (*_DAMAGE, *_ODD_HEADERS) as error:
+        raise CorruptFile("The tar is damaged or cut off") from error
+
+
+def _read_tar(archive: tarfile.TarFile, member: tarfile.TarInfo, limit: int) -> bytes:
+    if member.size > limit:
+        raise TooLarge(f"The file is larger than the {limit:,} bytes that may be read of it")
+    try:
+        opened = archive.extractfile(member)
+        return opened.read() if opened else b""
+    except _DAMAGE as error:
+        raise CorruptFile("The file is cut off") from error
+
+
+def packed_files(data: bytes, kind: Kind, name: str, limit: int) -> Iterator[Carried]:
+    """The one file in a .gz, .bz2 or .xz; the files of the tar, where it is one."""
+    content = _unpacked(data, kind, limit)
+    if is_tar(content):
+        return tar_files(content)
+    return iter((Carried(path=PurePath(name).stem or name, read=partial(bounded, content)),))
+
+
+def _unpacked(data: bytes, kind: Kind, limit: int) -> bytes:
+    try:
+        with _UNPACKERS[kind](io.BytesIO(data)) as opened:
+            return bounded(opened.read(limit + 1), limit)
+    except (*_DAMAGE, ValueError) as error:
+        raise CorruptFile("The packed file is damaged or cut off") from error

@@ -1,0 +1,176 @@
+"""From an upload to the documents of all files in it, within bounds that hold for all together.
+
+A file inside another that cannot be read is left out and told of; only where nothing can be read
+is the upload refused, with the first reason. What breaks the bounds of the whole refuses it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from privategpt.backends.parsers.archives import (
+    Carried,
+    TooLarge,
+    packed_files,
+    safe_path,
+    tar_files,
+    zip_files,
+)
+from privategpt.backends.parsers.bounds import (
+    MAX_INNER_BYTES,
+    MAX_INNER_DEPTH,
+    MAX_INNER_FILES,
+    MAX_RATIO,
+    MAX_UNPACKED_BYTES,
+    RATIO_FLOOR_BYTES,
+    require,
+)
+from privategpt.backends.parsers.kinds import Kind, detect
+from privategpt.backends.parsers.mail import mail_files, mbox_files
+from privategpt.backends.parsers.packages import embedded_files
+from privategpt.backends.parsers.pdf import pdf_files
+from privategpt.domain.documents import InnerFile, ParsedDocument, ParsedFile, UnreadFile
+from privategpt.domain.errors import (
+    EmptyFile,
+    FileExceedsBounds,
+    NoTextFound,
+    UnreadableFile,
+    UnsupportedFileType,
+)
+
+_PACKED = frozenset((Kind.GZIP, Kind.BZIP2, Kind.XZ))
+_CONTAINERS = frozenset((Kind.ZIP, Kind.TAR, Kind.MBOX, *_PACKED))
+_LOCKABLE = {Kind.ZIP: zip_files, Kind.PDF: pdf_files}
+_OPEN = {
+    Kind.TAR: tar_files,
+    Kind.MBOX: mbox_files,
+    Kind.EML: mail_files,
+    **dict.fromkeys((Kind.DOCX, Kind.XLSX, Kind.PPTX), embedded_files),
+}
+_MAX_UNREAD = 100
+_INVISIBLE = b"\0 \t\r\n\x0c\x0b\xef\xbb\xbf"
+
+
+T = TypeVar("T")
+Refusal: TypeAlias = UnreadableFile | UnsupportedFileType
+
+
+class _WholeExceedsBounds(FileExceedsBounds):
+    """Not one file inside the upload but all of them together are too much."""
+
+
+class Walk:
+    """Reads one upload. `read` turns the bytes of a file, containers aside, into documents."""
+
+    def __init__(
+        self,
+        *,
+        size_bytes: int,
+        password: str | None,
+        read: Callable[[bytes, Kind], ParsedFile],
+    ) -> None:
+        self._allowed_bytes = min(
+            MAX_UNPACKED_BYTES, max(RATIO_FLOOR_BYTES, MAX_RATIO * size_bytes)
+        )
+        self._password = password
+        self._read = read
+        self._bytes = 0
+        self._files = 0
+        self._failures: list[tuple[str, Refusal]] = []
+
+    def upload(self, data: bytes, name: str, media_type: str | None) -> ParsedFile:
+        """The upload's documents. Raises `UnreadableFile` and `UnsupportedFileType`."""
+        parsed = self._file(data, name, media_type, inside=())
+        told = self._failures[:_MAX_UNREAD]
+        unread = tuple(UnreadFile(path=path, reason=error.message) for path, error in told)
+        return replace(parsed, unread=unread)
+
+    def _file(
+        self, data: bytes, name: str, media_type: str | None, *, inside: tuple[str, ...]
+    ) -> ParsedFile:
+        if not data.strip(_INVISIBLE):
+            raise EmptyFile("The file is empty")
+        kind = detect(data, name, media_type)
+        own, refusal = self._own(data, kind)
+        earlier = len(self._failures)
+        inner = tuple(self._inner_documents(data, kind, name, inside))
+        if not own.documents and not inner:
+            raise refusal or _nothing_readable(kind, self._failures[earlier:])
+        return replace(own, documents=own.documents + inner)
+
+    def _own(self, data: bytes, kind: Kind) -> tuple[ParsedFile, UnreadableFile | None]:
+        """What the file says itself; a file that is all attachments may say nothing."""
+        nothing = ParsedFile(media_type=kind.value, documents=())
+        if kind in _CONTAINERS:
+            return nothing, None
+        try:
+            return self._read(data, kind), None
+        except (EmptyFile, NoTextFound) as error:
+            return nothing, error
+        except RecursionError as error:
+            raise FileExceedsBounds("The file's elements are nested too deeply") from error
+
+    def _inner_documents(
+        self, data: bytes, kind: Kind, name: str, inside: tuple[str, ...]
+    ) -> Iterator[ParsedDocument]:
+        for carried in self._files_in(data, kind, name):
+            self._files += 1
+            if self._files > MAX_INNER_FILES:
+                raise _WholeExceedsBounds(f"The upload holds over {MAX_INNER_FILES:,} files")
+            path = (*inside, safe_path(carried.path) or f"file-{self._files}")
+            try:
+                yield from self._inner_file(carried, path)
+            except _WholeExceedsBounds:
+                raise
+            except (UnreadableFile, UnsupportedFileType) as error:
+                self._note("/".join(path), error)
+
+    def _files_in(self, data: bytes, kind: Kind, name: str) -> Iterator[Carried]:
+        if kind in _PACKED:
+            return self._within_the_whole(partial(packed_files, data, kind, name))
+        if kind in _LOCKABLE:
+            return _LOCKABLE[kind](data, self._password)
+        return _OPEN[kind](data) if kind in _OPEN else iter(())
+
+    def _within_the_whole(self, read: Callable[[int], T]) -> T:
+        """What `read` gives where it is told how many bytes the next file may have."""
+        room = min(MAX_INNER_BYTES, self._allowed_bytes - self._bytes)
+        try:
+            return read(max(0, room))
+        except TooLarge as error:
+            if room == MAX_INNER_BYTES:
+                raise
+            raise _WholeExceedsBounds(
+                f"The upload unpacks to over a gigabyte, or {MAX_RATIO} times its own size"
+            ) from error
+
+    def _inner_file(self, carried: Carried, path: tuple[str, ...]) -> Iterator[ParsedDocument]:
+        require(len(path) <= MAX_INNER_DEPTH, "it lies too deep inside the upload")
+        data = self._within_the_whole(carried.read)
+        self._bytes += len(data)
+        parsed = self._file(data, path[-1], carried.media_type, inside=path)
+        source = InnerFile(path="/".join(path), media_type=parsed.media_type, size_bytes=len(data))
+        for document in parsed.documents:
+            if document.inner is not None:
+                yield document
+                continue
+            stated = {**parsed.metadata, **document.metadata}
+            yield replace(document, inner=source, metadata=stated)
+
+    def _note(self, path: str, error: Refusal) -> None:
+        """Remember why; a container with nothing readable in it is told of by what is in it."""
+        if not (self._failures and self._failures[-1][0].startswith(f"{path}/")):
+            self._failures.append((path, error))
+
+
+def _nothing_readable(kind: Kind, failures: list[tuple[str, Refusal]]) -> Refusal:
+    """Why a file has no documents, by the first of the files in it that could not be read."""
+    if failures:
+        path, error = failures[0]
+        return type(error)(f"Nothing in the upload can be read: {path!r}: {error.message}")
+    if kind in _CONTAINERS:
+        return EmptyFile("There are no files in it: the container is empty")
+    return EmptyFile("The file has no text in it")
