@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from privategpt.domain.access import require_tenant_name
-from privategpt.domain.errors import PrivateGptError
+from privategpt.domain.errors import PrivateGptError, Unavailable
 from privategpt.keys_command import keys_cli
+from privategpt.progress_bars import FileBars, progress_bar
 from privategpt.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from privategpt.services.batch import BatchResult
 
 cli = typer.Typer(
     name="privategpt",
@@ -60,34 +64,81 @@ def serve(
 @cli.command()
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.", exists=True)],
+    *,
     tenant: Annotated[str, typer.Option(help="Whose documents they become.")] = "default",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace what is there under the same name.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on with what comes and changes; implies --replace.")
+    ] = False,
+    delete_removed: Annotated[
+        bool,
+        typer.Option("--delete-removed", help="With --watch: delete documents with their files."),
+    ] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.1, help="With --watch: seconds between two looks.")
+    ] = 2.0,
     data_dir: DataDir = None,
 ) -> None:
-    """Ingest files, and folders with all that is in them; what fails is reported at the end."""
-    from privategpt.services.batch import BatchResult, files_below, ingest_files
-    from privategpt.wiring import open_library
+    """Ingest files, and folders with all that is in them; what fails is reported at the end.
 
-    async def run(settings: Settings) -> BatchResult:
-        found = files_below(paths)
-        async with open_library(settings) as library:
-            with _progress("files") as progress:
-                task = progress.add_task("Ingesting", total=len(found))
-                return await ingest_files(
-                    found,
-                    ingestion=library.ingestion,
-                    tenant=require_tenant_name(tenant),
-                    progress=lambda name: progress.update(task, advance=1, description=name[-40:]),
-                )
-
-    result = _run(run(_settings(data_dir=data_dir)))
-    for name, reason in result.failures:
-        _out.print(f"not ingested: {name}: {reason}", markup=False)
-    _out.print(
-        f"{result.ingested} ingested, {result.already_there} already there, "
-        f"{len(result.failures)} failed"
-    )
+    What is there already, with the same name and bytes, is skipped.
+    """
+    settings = _settings(data_dir=data_dir)
+    owner = require_tenant_name(tenant)
+    if watch:
+        with suppress(KeyboardInterrupt):
+            _run(_watch(settings, paths, owner, deletes=delete_removed, interval_s=interval))
+        return
+    result = _run(_ingest(settings, paths, owner, replace=replace))
+    _report(result)
     if result.failures:
         raise typer.Exit(1)
+
+
+async def _ingest(
+    settings: Settings, paths: list[Path], tenant: str, *, replace: bool
+) -> BatchResult:
+    from privategpt.services.batch import files_below, ingest_files
+    from privategpt.wiring import open_library
+
+    found = files_below(paths)
+    async with open_library(settings) as library:
+        with FileBars(_err, files=len(found)) as bars:
+            return await ingest_files(
+                found, ingestion=library.ingestion, tenant=tenant, reporter=bars, replace=replace
+            )
+
+
+async def _watch(
+    settings: Settings, paths: list[Path], tenant: str, *, deletes: bool, interval_s: float
+) -> None:
+    from privategpt.services.watching import FolderWatch
+    from privategpt.wiring import open_library
+
+    async with open_library(settings) as library:
+        watched = FolderWatch(
+            paths=paths, ingestion=library.ingestion, tenant=tenant, deletes=deletes
+        )
+        while True:
+            if changes := await watched.look():
+                try:
+                    with FileBars(_err, files=len(changes.files)) as bars:
+                        result = await watched.follow(changes, reporter=bars)
+                    _report(result, deleted=len(changes.gone))
+                except Unavailable as error:
+                    _err.print(error.message, style="red", markup=False)
+            await asyncio.sleep(interval_s)
+
+
+def _report(result: BatchResult, *, deleted: int = 0) -> None:
+    for failed in result.failures:
+        _out.print(f"not ingested: {failed.file.name}: {failed.reason}", markup=False)
+    _out.print(
+        f"{result.ingested} ingested, {result.already_there} already there, "
+        f"{len(result.failures)} failed" + (f", {deleted} deleted" if deleted else "")
+    )
 
 
 @cli.command()
@@ -119,8 +170,8 @@ def reindex(data_dir: DataDir = None) -> None:
     async def run(settings: Settings) -> int:
         async with open_library(settings, any_index=True) as library:
             totals = await library.state.chunk_totals()
-            with _progress("chunks") as progress:
-                task = progress.add_task("Reindexing", total=sum(totals.values()))
+            with progress_bar(_err) as progress:
+                task = progress.add_task("Reindexing", total=sum(totals.values()), unit="chunks")
                 return await maintenance.reindex(
                     state=library.state,
                     index=library.index,
@@ -174,17 +225,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     import uvloop
 
     return uvloop.new_event_loop
-
-
-def _progress(unit: str) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
-        console=_err,
-    )
 
 
 if __name__ == "__main__":

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from privategpt.domain.errors import PrivateGptError
-from privategpt.domain.ports import Upload
+from privategpt.domain.errors import InvalidRequest, PrivateGptError
+from privategpt.domain.jobs import Progress
+from privategpt.domain.ports import StoredFile, Upload
 from privategpt.services.ingestion import Ingestion, IngestRequest
 
 AT_ONCE = 2
-"""Files in work at the same time: one is parsed while another is embedded."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What became of the files; `failures` are (name, reason), in the order of the files."""
-
-    ingested: int
-    already_there: int
-    failures: tuple[tuple[str, str], ...]
+"""Files in work at the same time: one is read while another is embedded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +25,64 @@ class NamedFile:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a file: it is `stored`, newly or not, or there is an `error`."""
+
+    file: NamedFile
+    stored: StoredFile | None = None
+    is_new: bool = False
+    error: PrivateGptError | OSError | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it is not ingested."""
+        if isinstance(self.error, OSError):
+            return f"it cannot be read: {self.error.strerror}"
+        return "" if self.error is None else self.error.message
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What became of the files, in their order."""
+
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def ingested(self) -> int:
+        """How many are new."""
+        return sum(outcome.is_new for outcome in self.outcomes)
+
+    @property
+    def already_there(self) -> int:
+        """How many were there, with the same bytes."""
+        return len(self.outcomes) - self.ingested - len(self.failures)
+
+    @property
+    def failures(self) -> tuple[Outcome, ...]:
+        """Those that are not ingested."""
+        return tuple(outcome for outcome in self.outcomes if outcome.error is not None)
+
+
+class Reporter(Protocol):
+    """Is told how a batch goes on. Its methods return at once."""
+
+    def began(self, file: NamedFile) -> None:
+        """A file is in work."""
+        ...
+
+    def advanced(self, file: NamedFile, progress: Progress) -> None:
+        """So much of it is done."""
+        ...
+
+    def ended(self, file: NamedFile) -> None:
+        """It is in work no more."""
+        ...
+
+
 def files_below(paths: Sequence[Path]) -> list[NamedFile]:
     """The files among `paths` and below the folders among them, sorted, hidden ones left out."""
-    return list(_walk(paths))
+    return list(dict.fromkeys(_walk(paths)))
 
 
 def _walk(paths: Sequence[Path]) -> Iterator[NamedFile]:
@@ -53,35 +101,56 @@ async def ingest_files(
     *,
     ingestion: Ingestion,
     tenant: str,
-    progress: Callable[[str], None],
+    reporter: Reporter,
+    replace: bool = False,
 ) -> BatchResult:
     """Ingest all of them; a file that fails does not stop the others.
 
-    `progress` is told the name of each file when it is done.
+    What is there with the same bytes is not read again. With `replace`, a file takes the place of
+    another of its name.
     """
     places = asyncio.Semaphore(AT_ONCE)
-    known = {str(info.metadata["file_id"]) for info in await ingestion.list_documents(tenant)}
+    first = {file.name: file for file in reversed(files)}
 
-    async def ingest_one(file: NamedFile) -> str | PrivateGptError:
+    async def ingest_one(file: NamedFile) -> Outcome:
+        if replace and first[file.name] != file:
+            return Outcome(file, error=InvalidRequest("Another file here has the same name"))
         async with places:
+            reporter.began(file)
             try:
-                upload = Upload(path=file.path, name=file.name)
-                stored = await ingestion.ingest(IngestRequest(upload=upload, tenant=tenant))
-            except PrivateGptError as error:
-                return error
+                return await _ingest(file, ingestion, tenant, reporter, replace=replace)
+            except (PrivateGptError, OSError) as error:
+                return Outcome(file, error=error)
             finally:
-                progress(file.name)
-            return stored.file.file_id
+                reporter.ended(file)
 
-    outcomes = await asyncio.gather(*(ingest_one(file) for file in files))
-    file_ids = [outcome for outcome in outcomes if isinstance(outcome, str)]
-    new = set(file_ids) - known
-    return BatchResult(
-        ingested=len(new),
-        already_there=len(file_ids) - len(new),
-        failures=tuple(
-            (file.name, outcome.message)
-            for file, outcome in zip(files, outcomes, strict=True)
-            if isinstance(outcome, PrivateGptError)
-        ),
-    )
+    return BatchResult(tuple(await asyncio.gather(*map(ingest_one, files))))
+
+
+async def _ingest(
+    file: NamedFile, ingestion: Ingestion, tenant: str, reporter: Reporter, *, replace: bool
+) -> Outcome:
+    upload = Upload(path=file.path, name=file.name)
+    request = IngestRequest(upload=upload, tenant=tenant, replaces=replace)
+    # Without `replaces`, `ingest` looks for itself.
+    known = await ingestion.find(request) if replace else None
+    if known is not None:
+        return Outcome(file, stored=known)
+    listener = _Listener(file, reporter)
+    stored = await ingestion.ingest(request, listener=listener)
+    return Outcome(file, stored=stored, is_new=listener.is_new)
+
+
+@dataclass(slots=True)
+class _Listener:
+    """Passes on what is told of one file."""
+
+    file: NamedFile
+    reporter: Reporter
+    is_new: bool = False
+
+    def advanced(self, progress: Progress) -> None:
+        self.reporter.advanced(self.file, progress)
+
+    def stored(self, file: StoredFile) -> None:  # noqa: ARG002 (the port's name)
+        self.is_new = True
