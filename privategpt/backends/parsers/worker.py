@@ -14,6 +14,7 @@ import queue
 import resource
 import sys
 import threading
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -58,7 +59,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--ocr-turns-pages", action="store_true")
     options = parser.parse_args(arguments)
     jobs, answers = _own_the_pipes()
-    logging.disable(logging.CRITICAL)  # libraries complain about broken files; we answer instead
+    # Libraries complain about broken files; we answer instead.
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
     _offer_to_the_kernel()
     _serve(jobs, answers, options)
 
