@@ -6,7 +6,7 @@ TORCH_INDEX ?=
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint types contract bench soak evals evals-retrieval clean
+.PHONY: help run install test check lint types contract bench soak crash evals evals-retrieval clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ bench: $(VENV)/.installed-dev ## Measure speed beside each engine's bare limit
 
 soak: $(VENV)/.installed-dev ## Load that hurts, then rest: what is answered and what is given back
 	$(BIN)/python -m benchmarks.soak
+
+crash: $(VENV)/.installed-dev ## Kill, fill and break at every write, then prove what is left (an hour)
+	$(BIN)/python -m tests.crash
 
 evals: $(VENV)/.installed-dev ## Measure support and answers on ../shared/eval (hours; resumes)
 	$(BIN)/python -m evals.support

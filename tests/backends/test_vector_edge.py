@@ -6,6 +6,7 @@ import asyncio
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -239,6 +240,22 @@ async def test_a_vector_of_the_wrong_length_fails_in_our_words(tmp_path: Path) -
     wrong = VectorQuery(text="x", vector=array("f", [1.0]), tenant="alpha", limit=1)
     with pytest.raises(EngineFailed):
         await index.search(wrong)
+    await index.close()
+
+
+async def test_a_full_disk_is_refused_before_a_memory_map_finds_no_room_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = await open_index(tmp_path)
+    full = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    with pytest.raises(EngineUnavailable, match="disk is full"):
+        await index.upsert([chunk(1)])
+    with pytest.raises(EngineUnavailable, match="disk is full"):
+        await open_index(tmp_path / "another")
+    monkeypatch.undo()
+    await index.upsert([chunk(1)])
+    assert await index.count("file") == 1
     await index.close()
 
 

@@ -9,12 +9,14 @@ What is known of the engine (qdrant-edge-py 0.9), each measured here:
   `optimize` (vacuum from 20 % deleted on): with 384 dimensions about 2.3 kB a point.
 - `optimize` holds the GIL for its whole run (12 s at 40,000 points), so it never runs in the
   serving process: `optimize_folder` wants a folder that no process has open.
+- Its memory maps are files with holes, which the disk fills in only where they are written.
 - The engine raises bare `Exception`s and tells causes apart in their text only.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from collections.abc import Generator, Sequence
@@ -33,6 +35,9 @@ from privategpt.domain.errors import (
     EngineUnavailable,
     FolderInUse,
 )
+
+ROOM_BYTES = 128 * 1024 * 1024
+"""Less is a full disk: a write to a memory map that finds none ends the process (SIGBUS)."""
 
 LAYOUT_FILE = "layout.json"
 """Our own note of what the shard was made for; the engine's files are its own affair."""
@@ -83,6 +88,7 @@ class ShardFolder:
 
     def write(self, operations: Sequence[qe.UpdateOperation]) -> None:
         """Apply the operations in order; they are on disk when this returns."""
+        _require_room(self._path)
         with self._writing:
             shard = self._open_shard()
             with _engine_errors():
@@ -139,6 +145,11 @@ def open_shard(path: Path, *, dimensions: int, replace: bool = False) -> ShardFo
     return ShardFolder(_load(path), path, dimensions)
 
 
+def _require_room(path: Path) -> None:
+    if shutil.disk_usage(path).free < ROOM_BYTES:
+        raise EngineUnavailable("The vector index cannot be written: the disk is full")
+
+
 def optimize_folder(path: Path) -> bool:
     """Build the search graph and drop deleted points; True if there was anything to do.
 
@@ -174,10 +185,12 @@ def _replace_folder(path: Path, dimensions: int) -> None:
     try:
         _remove_leftovers(path)
         fresh.mkdir(parents=True, mode=0o700)
+        _require_room(fresh)
         _create(fresh, dimensions)
         if path.exists():
             path.rename(old)
         fresh.rename(path)
+        _sync_folder(path.parent)
         _remove_leftovers(path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -197,7 +210,19 @@ def _create(path: Path, dimensions: int) -> None:
             shard.update(qe.UpdateOperation.create_field_index(key, schema))
         shard.flush()
         shard.close()
-    (path / LAYOUT_FILE).write_text(json.dumps(_layout(dimensions)), encoding="utf-8")
+    with (path / LAYOUT_FILE).open("w", encoding="utf-8") as layout:
+        layout.write(json.dumps(_layout(dimensions)))
+        layout.flush()
+        os.fsync(layout.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    """Let the names in a folder survive a power cut."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _layout(dimensions: int) -> dict[str, Any]:
