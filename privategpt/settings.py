@@ -104,6 +104,8 @@ class EmbeddingSettings(Section):
 
     mode: Literal["embedded", "openai", "llamaindex"] = "embedded"
     model: str | None = None
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     batch_size: Count = 32
     threads: Count | None = None

@@ -102,7 +102,7 @@ class Retrieval:
         found = await self._search_ready(query, limit=reach)
         if not found:
             return []
-        texts = [hit.chunk.text for hit, _ in found]
+        texts = [hit.chunk.passage for hit, _ in found]
         ranking = await self._reranking.rank(query.text, texts, limit=limit)
         return [(found[one.index][0], one.score) for one in ranking.texts]
 

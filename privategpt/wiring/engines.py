@@ -73,6 +73,7 @@ async def start_llm(settings: LlmSettings) -> LanguageModel:
 
 async def load_embedding(settings: EmbeddingSettings) -> EmbeddingModel:
     if settings.mode == "openai":
+        from privategpt.backends.embedding.encoder import Prompts
         from privategpt.backends.embedding.openai_compatible import connect_openai_compatible
 
         return await connect_openai_compatible(
@@ -82,6 +83,9 @@ async def load_embedding(settings: EmbeddingSettings) -> EmbeddingModel:
             dimensions=settings.dimensions,
             max_tokens=settings.max_tokens,
             batch_size=settings.batch_size,
+            prompts=Prompts(
+                query=settings.query_prompt or "", passage=settings.passage_prompt or ""
+            ),
             timeout_s=settings.timeout_s,
         )
     if settings.mode == "llamaindex":
@@ -102,6 +106,8 @@ async def load_embedding(settings: EmbeddingSettings) -> EmbeddingModel:
         dtype=settings.dtype,
         batch_size=settings.batch_size,
         threads=settings.threads,
+        query_prompt=settings.query_prompt,
+        passage_prompt=settings.passage_prompt,
     )
 
 

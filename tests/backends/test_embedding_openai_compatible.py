@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import openai
 import pytest
 
+from privategpt.backends.embedding.encoder import Prompts
 from privategpt.backends.embedding.openai_compatible import (
     OpenAICompatibleModel,
     connect_openai_compatible,
@@ -209,3 +210,33 @@ async def test_a_server_may_be_down_at_start_if_the_dimensions_are_known() -> No
 async def test_a_server_needs_a_model_name() -> None:
     with pytest.raises(InvalidSettings, match=r"embedding\.model"):
         await connect_openai_compatible(base_url=None, api_key=None, model=None)
+
+
+async def test_prompts_are_sent_before_the_texts_and_are_part_of_the_fingerprint(
+    server: EmbeddingServer,
+) -> None:
+    plain = await connect_openai_compatible(
+        base_url=server.url, api_key=None, model="words", max_tokens=20
+    )
+    prompts = Prompts(query="query: ", passage="passage: ")
+    model = await connect_openai_compatible(
+        base_url=server.url, api_key=None, model="words", max_tokens=20, prompts=prompts
+    )
+    server.requests.clear()
+    await model.embed_query("ducks")
+    await model.embed_passages(["pond", ""])
+
+    sent = [request["input"] for request in server.requests]
+    assert sent == [["query: ducks"], ["passage: pond", "passage: "]]
+    assert plain.fingerprint != model.fingerprint
+    assert model.tokenizer.max_tokens == 20 - plain.tokenizer.count("passage: ")
+    await plain.close()
+    await model.close()
+
+
+def test_a_prompt_that_fills_the_window_is_refused() -> None:
+    client = openai.AsyncOpenAI(base_url="http://127.0.0.1:9", api_key="none")
+    with pytest.raises(InvalidSettings, match="whole window"):
+        OpenAICompatibleModel(
+            client=client, model="m", dimensions=1, max_tokens=2, prompts=Prompts(query="a b c d")
+        )

@@ -115,6 +115,30 @@ async def test_a_models_prompts_go_before_its_texts_and_are_not_counted(
     await model.close()
 
 
+async def test_prompts_of_the_settings_go_before_those_of_the_model(tmp_path: Path) -> None:
+    folder = make_bert(tmp_path / "own", prompts={"query": "q: ", "passage": "p: "})
+    own = load_sentence_transformers(str(folder), dtype="float32")
+    same = load_sentence_transformers(
+        str(folder), dtype="float32", query_prompt="q: ", passage_prompt="p: "
+    )
+    none = load_sentence_transformers(
+        str(folder), dtype="float32", query_prompt="", passage_prompt=""
+    )
+    plain = make_bert(tmp_path / "plain")
+    told = load_sentence_transformers(str(plain), dtype="float32", query_prompt="q: ")
+    assert own.fingerprint == same.fingerprint
+    assert len({own.fingerprint, none.fingerprint, told.fingerprint}) == 3
+    vectors = [(await model.embed_query("ducks")).vectors[0].tolist() for model in (own, told)]
+    assert vectors[0] == pytest.approx(vectors[1], abs=1e-5)
+    bare = (await none.embed_query("q: ducks")).vectors[0].tolist()
+    assert bare == pytest.approx(vectors[0], abs=1e-5)
+    assert (await none.embed_query("ducks")).vectors[0].tolist() != pytest.approx(bare, abs=1e-3)
+    passage = (await told.embed_passages(["q: ducks"])).vectors[0].tolist()
+    assert passage == pytest.approx(bare, abs=1e-5)
+    for model in (own, same, none, told):
+        await model.close()
+
+
 def test_which_of_a_models_prompts_are_used() -> None:
     assert choose_prompts({}, None) == Prompts()
     assert choose_prompts({"query": "q"}, None) == Prompts(query="q")

@@ -17,6 +17,9 @@ class Prompts:
     passage: str = ""
 
 
+NO_PROMPTS = Prompts()
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedText:
     """A text cut to the window, as the model will read it.

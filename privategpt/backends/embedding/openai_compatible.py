@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import openai
 
+from privategpt.backends.embedding.encoder import NO_PROMPTS, Prompts
 from privategpt.backends.embedding.limits import cut_to_window
 from privategpt.backends.embedding.tokenizer import EstimatedTokenizer, encodable
 from privategpt.backends.embedding.vectors import decode_base64, unit_vector
@@ -47,13 +49,15 @@ class OpenAICompatibleModel:
         ask_for_dimensions: bool = False,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         batch_size: int = 32,
+        prompts: Prompts = NO_PROMPTS,
     ) -> None:
         self._client = client
         self._model = model
         self._dimensions = dimensions
         self._ask_for_dimensions = ask_for_dimensions
         self._batch_size = batch_size
-        self._tokenizer = EstimatedTokenizer(max_tokens=max_tokens)
+        self._prompts = prompts
+        self._tokenizer = _tokenizer(max_tokens, prompts)
         self._encoding: Literal["base64", "float"] = "base64"
         self._slots = asyncio.Semaphore(_CONCURRENT_BATCHES)
 
@@ -64,8 +68,11 @@ class OpenAICompatibleModel:
 
     @property
     def fingerprint(self) -> str:
-        """From the model's name and the dimensions; a server does not tell more."""
-        return f"openai-compatible {self._model} {self._dimensions}"
+        """From the model's name, the dimensions and our prompts; a server does not tell more."""
+        known = f"openai-compatible {self._model} {self._dimensions}"
+        if self._prompts == NO_PROMPTS:
+            return known
+        return f"{known} {json.dumps([self._prompts.query, self._prompts.passage])}"
 
     @property
     def dimensions(self) -> int:
@@ -90,7 +97,7 @@ class OpenAICompatibleModel:
 
     async def embed_query(self, text: str) -> Embeddings:
         """Embed one text, without waiting for passages."""
-        return await self._embed([text])
+        return await self._embed([text], prompt=self._prompts.query)
 
     async def close(self) -> None:
         """Release connections."""
@@ -98,12 +105,12 @@ class OpenAICompatibleModel:
 
     async def _embed_in_turn(self, texts: Sequence[str]) -> Embeddings:
         async with self._slots:
-            return await self._embed(texts)
+            return await self._embed(texts, prompt=self._prompts.passage)
 
-    async def _embed(self, texts: Sequence[str]) -> Embeddings:
+    async def _embed(self, texts: Sequence[str], *, prompt: str) -> Embeddings:
         # An empty input is an error to most servers; a space is the nearest that is none.
         cut = [cut_to_window(encodable(text), self._tokenizer) for text in texts]
-        response = await self.ask([text or " " for text, _ in cut])
+        response = await self.ask([f"{prompt}{text}" or " " for text, _ in cut])
         return _read(
             response,
             count=len(texts),
@@ -151,6 +158,7 @@ async def connect_openai_compatible(
     dimensions: int | None = None,
     max_tokens: int | None = None,
     batch_size: int = 32,
+    prompts: Prompts = NO_PROMPTS,
     timeout_s: float = 60.0,
 ) -> OpenAICompatibleModel:
     """Connect, and find out how long the server's vectors are.
@@ -178,7 +186,17 @@ async def connect_openai_compatible(
         ask_for_dimensions=dimensions not in (None, native),
         max_tokens=max_tokens or DEFAULT_MAX_TOKENS,
         batch_size=batch_size,
+        prompts=prompts,
     )
+
+
+def _tokenizer(max_tokens: int, prompts: Prompts) -> EstimatedTokenizer:
+    """With the window that the longer prompt leaves."""
+    whole = EstimatedTokenizer(max_tokens=max_tokens)
+    taken = max(whole.count(prompts.query), whole.count(prompts.passage))
+    if taken >= max_tokens:
+        raise InvalidSettings("'embedding.query_prompt' or 'passage_prompt' fills the whole window")
+    return EstimatedTokenizer(max_tokens=max_tokens - taken)
 
 
 async def _native_dimensions(client: openai.AsyncOpenAI, model: str) -> int:

@@ -85,15 +85,24 @@ def load_sentence_transformers(
     dtype: Literal["auto", "float32", "bfloat16"] = "auto",
     batch_size: int = 32,
     threads: int | None = None,
+    query_prompt: str | None = None,
+    passage_prompt: str | None = None,
 ) -> SentenceTransformersModel:
     """Load `model` (None: the bundled one). Takes seconds and blocks: call it from a thread.
+
+    A prompt of None is the model's own, as its configuration has it; "" is none.
 
     Raises `InvalidSettings` where there is no such model or it cannot be loaded.
     """
     folder = bundled.locate() if model is None else _find_folder(model)
     weights = bundled.WEIGHTS_SHA256 if model is None else None
     number_type = choose_dtype(dtype, cpuinfo=read_cpuinfo())
-    encoder = _load_encoder(folder, dtype=number_type, prompts=read_prompts(folder))
+    own = read_prompts(folder)
+    prompts = Prompts(
+        query=own.query if query_prompt is None else query_prompt,
+        passage=own.passage if passage_prompt is None else passage_prompt,
+    )
+    encoder = _load_encoder(folder, dtype=number_type, prompts=prompts)
     return SentenceTransformersModel(
         name=bundled.NAME if model is None else _display_name(model),
         fingerprint=make_fingerprint(folder_identity(folder, weights_sha256=weights), encoder),
