@@ -1,7 +1,8 @@
 """`make crash`: every write of an ingestion, a replacement and a deletion is the last one once.
 
 Then every write fails once with a full disk, from every write on the disk is full, or broken once;
-then disks of every size, and kills at any time. `--every 10` takes every tenth write only.
+then disks of every size, kills at any time, and ten minutes of operations in any order.
+`--every 10` takes every tenth write only.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ import asyncio
 import random
 import secrets
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
 from rich.console import Console
 from rich.progress import track
 
 from tests.crash.campaign import HOW, Campaign, Ended, Failed, How, campaign
+from tests.services.test_tenants_property import ThreeTenants
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - what is killed is a process, so no real disk is needed
 DISK_STEP = 10_000_000
@@ -28,6 +33,7 @@ _console = Console()
 def main(
     every: Annotated[int, typer.Option(help="Take every n-th write.", min=1)] = 1,
     kills: Annotated[int, typer.Option(help="Kills at any time.")] = 50,
+    minutes: Annotated[float, typer.Option(help="Of operations in any order.")] = 10,
     seed: Annotated[int | None, typer.Option(help="Of the times; none: another each run.")] = None,
 ) -> None:
     """Run the campaign; ends with status 1 at the first invariant that is broken."""
@@ -35,6 +41,7 @@ def main(
     try:
         with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
             asyncio.run(_run(Path(folder), every=every, kills=kills, seed=seed))
+        _any_order(minutes)
     except Failed as failed:
         _console.print(str(failed), style="red", markup=False)
         raise typer.Exit(1) from None
@@ -51,7 +58,18 @@ async def _run(folder: Path, *, every: int, kills: int, seed: int) -> None:
         await _each_disk(made)
         _console.print(f"seed {seed}")
         await _any_time(made, kills, random.Random(seed))  # noqa: S311 - times, not secrets
-    _console.print("Every invariant held.")
+
+
+def _any_order(minutes: float) -> None:
+    """The machine of three tenants, each time anew, until its time is over."""
+    end = time.monotonic() + 60 * minutes
+    bounded = settings(ThreeTenants.TestCase.settings, max_examples=20, database=None)
+    rounds = 0
+    with _console.status("any order"):
+        while time.monotonic() < end:
+            run_state_machine_as_test(ThreeTenants, settings=bounded)  # type: ignore[no-untyped-call]
+            rounds += 1
+    _console.print(f"any order: {rounds * bounded.max_examples} libraries. Every invariant held.")
 
 
 async def _each_write(made: Campaign, how: How, every: int) -> None:

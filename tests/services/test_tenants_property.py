@@ -1,6 +1,7 @@
 """Three tenants do anything, in any order, over the real state store and vector index.
 
-After every step each sees exactly what it put there itself.
+After every step each sees exactly what it put there itself, also where the server starts again.
+`make crash` runs this for ten minutes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from privategpt.domain.documents import DocumentFilter
 from privategpt.domain.errors import NotFound
 from privategpt.domain.ports import Upload
 from privategpt.services.ingestion import IngestRequest
+from privategpt.services.maintenance import violations
 from tests.fakes.tenants import shared_server
 
 TENANTS = st.sampled_from(["ann", "bob", "cy"])
@@ -54,16 +56,26 @@ class ThreeTenants(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self.temporary.name)
         self.stack = AsyncExitStack()
-        self.folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
-        self.server = self.runner.run(
-            self.stack.enter_async_context(shared_server(self.folder / "data"))
-        )
+        self.start()
         self.theirs: dict[str, list[Mine]] = {"ann": [], "bob": [], "cy": []}
 
     def teardown(self) -> None:
         self.runner.run(self.stack.aclose())
         self.runner.close()
+        self.temporary.cleanup()
+
+    def start(self) -> None:
+        self.server = self.runner.run(
+            self.stack.enter_async_context(shared_server(self.folder / "data"))
+        )
+
+    @rule()
+    def start_again(self) -> None:
+        self.runner.run(self.stack.aclose())
+        self.start()
 
     @initialize(target=items)
     def an_id_that_never_was(self) -> str:
@@ -149,6 +161,11 @@ class ThreeTenants(RuleBasedStateMachine):
             listed = self.runner.run(self.server.ingestion.list_documents(tenant))
             assert [(i.doc_id, i.file_id) for i in listed] == [(m.doc_id, m.file_id) for m in mine]
             assert self._found(tenant, DocumentFilter()) == {each.doc_id for each in mine}
+
+    @invariant()
+    def the_index_holds_what_is_listed_and_nothing_else(self) -> None:
+        found = violations(state=self.server.state, index=self.server.index)
+        assert self.runner.run(found) == []
 
     def _found(self, tenant: str, filter_: DocumentFilter) -> set[str]:
         searching = self.server.retrieval.search(
