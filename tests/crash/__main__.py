@@ -67,7 +67,7 @@ def _any_order(minutes: float) -> None:
     rounds = 0
     with _console.status("any order"):
         while time.monotonic() < end:
-            run_state_machine_as_test(ThreeTenants, settings=bounded)  # type: ignore[no-untyped-call]
+            run_state_machine_as_test(ThreeTenants, settings=bounded)
             rounds += 1
     _console.print(f"any order: {rounds * bounded.max_examples} libraries. Every invariant held.")
 
