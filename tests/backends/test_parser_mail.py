@@ -134,6 +134,23 @@ _RTF = r"""{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcha
 {\footnote a note}{\pict 0123}{\field{\*\fldinst HYPERLINK}{\fldrslt link}}}"""
 
 
+def test_overlong_headers_are_cut_where_they_are_shown_and_refused_where_they_rule(
+    tmp_path: Path,
+) -> None:
+    text = read_one(tmp_path, "a.eml", "Subject: s\nTo: " + "<a@b>," * 500_000 + "\n\nbody")
+    assert len(text) < 25_000
+    assert text.endswith("body")
+    rules = "Content-Type: text/plain; " + "".join(f"a*{n}=x;" for n in range(9_000))
+    with pytest.raises(FileExceedsBounds, match="overlong"):
+        read(tmp_path, "a.eml", rules + "\n\nbody")
+
+
+def test_a_mail_of_very_many_parts_is_refused(tmp_path: Path) -> None:
+    data = "Content-Type: multipart/mixed; boundary=b\n\n" + "--b\n\nx\n" * 300_000
+    with pytest.raises(FileExceedsBounds, match="parts"):
+        read(tmp_path, "a.eml", data)
+
+
 def test_rtf_is_read_by_its_fonts_groups_and_tables(tmp_path: Path) -> None:
     parsed = read(tmp_path, "a.rtf", _RTF.replace("\n", "\r\n"))
     (document,) = parsed.documents

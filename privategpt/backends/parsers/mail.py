@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from email import policy
 from email.errors import MessageError
 from email.message import EmailMessage, Message
@@ -25,6 +26,7 @@ _SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Date")
 _MBOX_FROM = re.compile(rb"^From [^\r\n]*\d{4}[^\r\n]*\r?\n", re.MULTILINE)
 _QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
 _MAX_NESTED = 20
+_LONGEST_HEADER = 20_000  # the time that the standard library takes to parse one is quadratic
 
 
 def read_mail(data: bytes, media_type: str) -> ParsedFile:
@@ -77,6 +79,8 @@ def mbox_files(data: bytes) -> Iterator[Carried]:
 
 
 def _documents(data: bytes) -> Iterator[ParsedDocument]:
+    boundaries = data.count(b"\n--")
+    require(boundaries <= MAX_INNER_FILES, f"the mail has over {MAX_INNER_FILES:,} parts")
     message = email.message_from_bytes(data, policy=policy.default)
     yield from _message_documents(message, depth=0)
 
@@ -102,18 +106,21 @@ def _message_documents(message: EmailMessage, *, depth: int) -> Iterator[ParsedD
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """A header decoded (RFC 2047), or as it came where it cannot be parsed."""
-    try:
-        value = str(message.get(name, ""))
-    except (MessageError, ValueError, IndexError, AttributeError, TypeError):
+    """A header decoded (RFC 2047), or as it came where it cannot be parsed or is overlong."""
+    raw = cast("Message", message).raw_items()
+    value = next((str(v) for k, v in raw if k.lower() == name.lower()), "")[:_LONGEST_HEADER]
+    if len(value) < _LONGEST_HEADER:
         # The standard library's header parser raises these on some malformed addresses.
-        raw = cast("Message", message).raw_items()
-        value = next((str(v) for k, v in raw if k.lower() == name.lower()), "")
+        with suppress(MessageError, ValueError, IndexError, AttributeError, TypeError):
+            value = str(message.get(name, ""))
     return one_line(value.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
 def _body_texts(part: EmailMessage, carried: list[EmailMessage], *, depth: int) -> Iterator[str]:
     require(depth <= min(MAX_DEPTH, 100), "its parts are nested too deeply")
+    headers = cast("Message", part).raw_items()
+    structure = (str(value) for name, value in headers if name.lower().startswith("content-"))
+    require(all(len(value) < _LONGEST_HEADER for value in structure), "a header of it is overlong")
     kind = part.get_content_type()
     if kind == "message/rfc822":
         carried.extend(_subparts(part))
