@@ -23,6 +23,7 @@ from privategpt.domain.answers import (
 )
 from privategpt.domain.conversation import Message, Role
 from privategpt.domain.errors import EmptyFile, EngineTimedOut
+from privategpt.domain.jobs import JobState
 from privategpt.domain.observing import UNOBSERVED
 from privategpt.domain.websearch import SearchOutcome
 from privategpt.services.access import Keys
@@ -113,6 +114,28 @@ async def test_metrics_need_an_admins_key_where_keys_are_needed() -> None:
     async with httpx.AsyncClient(transport=transport, base_url="http://gpt.test") as client:
         assert (await client.get("/metrics")).status_code == 401
         assert (await client.get("/metrics", headers={"x-api-key": plain})).status_code == 403
+
+
+# Jobs
+
+
+def test_jobs_are_counted_where_they_are_and_where_they_end(metrics: Metrics) -> None:
+    moves = [
+        (None, JobState.QUEUED),
+        (None, JobState.QUEUED),
+        (JobState.QUEUED, JobState.RUNNING),
+        (JobState.RUNNING, JobState.DONE),
+        (None, JobState.DONE),
+        (None, JobState.QUEUED),
+        (JobState.QUEUED, JobState.RUNNING),
+    ]
+    for before, after in moves:
+        metrics.job_moved(before, after)
+    assert told(metrics) == {
+        "privategpt_ingestion_jobs{state=queued}": 1,
+        "privategpt_ingestion_jobs{state=running}": 1,
+        "privategpt_ingestion_jobs_ended_total{state=done}": 2,
+    }
 
 
 # Answers

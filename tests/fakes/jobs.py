@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -32,15 +32,15 @@ def new_job(job_id: str = "job-1", *, tenant: str = "ann", home: str = "home-1")
 
 @dataclass
 class FakeJobs:
-    """What the edge calls. `steps` are what a watched job becomes, one after the other; each
-    `asyncio.Event` among them is waited for.
+    """What the edge calls. `steps` are what a watched job becomes, one after the other; an
+    `asyncio.Event` among them is waited for, an error raised.
     """
 
     submitted: list[tuple[IngestRequest, bytes]] = field(
         default_factory=list[tuple[IngestRequest, bytes]]
     )
     known: dict[str, Job] = field(default_factory=dict[str, Job])
-    steps: list[Job | asyncio.Event] = field(default_factory=list[Job | asyncio.Event])
+    steps: Sequence[Job | asyncio.Event | Unavailable] = ()
     error: Exception | None = None
 
     async def submit(self, request: IngestRequest) -> Job:
@@ -69,6 +69,8 @@ class FakeJobs:
         for step in self.steps:
             if isinstance(step, Job):
                 yield step
+            elif isinstance(step, Unavailable):
+                raise step
             else:
                 await step.wait()
 
@@ -177,7 +179,7 @@ class FakeUploads:
     async def keep(self, job_id: str, path: Path) -> None:
         if self.failure is not None:
             raise self.failure
-        path.rename(self.path(job_id))
+        await asyncio.to_thread(path.rename, self.path(job_id))
 
     def path(self, job_id: str) -> Path:
         return self._folder / job_id

@@ -12,19 +12,21 @@ from privategpt.domain.ports import Upload
 
 class FakeParser:
     """Implements `Parser`. `refusals` maps a file name to what its parsing raises; while
-    `gate` is not set, parsing waits.
+    `gate` is not set, parsing waits. `entered` tells that it was asked.
     """
 
     def __init__(self, *, refusals: Mapping[str, PrivateGptError] | None = None) -> None:
         self.refusals = dict(refusals or {})
         self.gate = asyncio.Event()
         self.gate.set()
+        self.entered = asyncio.Event()
         self.parsed: list[str] = []
         self.cancelled: list[str] = []
         self.is_closed = False
 
     async def parse(self, upload: Upload) -> ParsedFile:
         """The file's pages, numbered from 1."""
+        self.entered.set()
         try:
             await self.gate.wait()
         except asyncio.CancelledError:
