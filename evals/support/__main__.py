@@ -1,26 +1,33 @@
 """`python -m evals.support`: measure the support score on the half that it was not fitted on.
 
 `python -m evals.support fit` fits it again, on the other half, and writes grounding/weights.py.
+`python -m evals.support --judge qwen --claims 100` puts claims to the language model as judge.
 The sets are looked for in `PRIVATEGPT_EVAL`; vectors are cached in `evals/.cache`, so a run
 that was stopped goes on where it was. Results go to `evals/results`, dated.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Literal
 
+import typer
 from rich.console import Console
 
 from evals.folders import CACHE, EVAL, RESULTS
+from evals.models import fetch_qwen
 from evals.support.cases import DOCUMENTS_PER_CLAIM, Case, scifact_cases, wice_cases
+from evals.support.data import scifact_claims, wice
 from evals.support.fit import fit, write_weights
+from evals.support.judging import Answer, Question, ask, compare, questions
 from evals.support.measures import judge, scifact_figures, wice_figures
 from evals.support.vectors import VectorCache
+from privategpt.backends.llm.llama_cpp import start_llama_cpp
 from privategpt.grounding import weights
 from privategpt.grounding.weights import (
     ATTRIBUTION_THRESHOLD,
@@ -29,6 +36,7 @@ from privategpt.grounding.weights import (
     SUPPORT,
     SUPPORT_BIAS,
 )
+from privategpt.services.judging import EngineJudge
 
 VECTORS = CACHE / "support-vectors.sqlite"
 MODEL = "all-MiniLM-L6-v2 (bundled)"
@@ -36,16 +44,37 @@ _PUBLISHED_SUBSET = 400
 """The shared folder's untuned figures are for the first 400 claims of SciFact."""
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Report, or fit."""
-    folder, cache = EVAL, VectorCache(VECTORS)
-    wice, scifact = wice_cases(folder, cache), scifact_cases(folder, cache)
-    if "fit" in arguments:
-        fitted = fit(_half(wice, 0), _half(scifact, 0))
+def main(
+    action: Annotated[Literal["report", "fit"], typer.Argument()] = "report",
+    judge_model: Annotated[
+        Literal["none", "qwen", "bundled"], typer.Option("--judge", help="Engine to ask.")
+    ] = "none",
+    claims: Annotated[int, typer.Option(help="How many to put to the judge.")] = 100,
+) -> None:
+    """Report, fit, or ask a judge."""
+    cache = VectorCache(VECTORS)
+    wice_all, scifact = wice_cases(EVAL, cache), scifact_cases(EVAL, cache)
+    if judge_model != "none":
+        texts = [one.claim for one in wice(EVAL)] + [one.claim for one in scifact_claims(EVAL)]
+        asked = questions([*wice_all, *scifact], texts, limit=claims)
+        answers = asyncio.run(_ask(asked, judge_model))
+        _write(f"support-judge-{judge_model}", {"claims": len(answers), **compare(answers)})
+    elif action == "fit":
+        fitted = fit(_half(wice_all, 0), _half(scifact, 0))
         write_weights(fitted, Path(weights.__file__))
         Console().print(fitted)
     else:
-        report(wice, scifact)
+        report(wice_all, scifact)
+
+
+async def _ask(asked: Sequence[Question], judge_model: str) -> list[Answer]:
+    path = fetch_qwen() if judge_model == "qwen" else None
+    engine = await start_llama_cpp(model_path=path, context_tokens=2048, slots=1)
+    try:
+        record = CACHE / f"support-judge-{judge_model}.jsonl"
+        return await ask(asked, EngineJudge(llm=engine), record=record)
+    finally:
+        await engine.close()
 
 
 def report(wice: Sequence[Case], scifact: Sequence[Case]) -> None:
@@ -64,8 +93,12 @@ def report(wice: Sequence[Case], scifact: Sequence[Case]) -> None:
         "scifact": [_scifact(_half(scifact, half)) for half in (0, 1)],
         "scifact_first_400": [_scifact(_half(first, half)) for half in (0, 1)],
     }
+    _write("support", results)
+
+
+def _write(name: str, results: Mapping[str, object]) -> None:
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-support.json"
+    path = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-{name}.json"
     path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     Console().print_json(data=results)
 
@@ -89,4 +122,4 @@ def _rounded(figures: dict[str, float]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    typer.run(main)

@@ -55,6 +55,11 @@ class Case:
     rarity: Rarity
     missed: int = 0
 
+    @property
+    def gold_sentences(self) -> int:
+        """All that bear on the claim, in its sources or missed."""
+        return self.missed + sum(len(candidate.gold) for candidate in self.candidates)
+
 
 def wice_cases(folder: Path, cache: VectorCache) -> list[Case]:
     """Each claim against the article it cites, cut into sentences as the data set has it."""

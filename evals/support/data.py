@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,18 @@ def scifact_claims(folder: Path) -> list[ScifactClaim]:
             claim_id=row["claim_id"],
             claim=row["claim"],
             label=row["label"],
-            gold={item["doc_id"]: tuple(item["sentences"]) for item in row["evidence"]},
+            gold=_rationales(row["evidence"]),
         )
         for row in _rows(folder / "scifact" / "evidence.jsonl")
     ]
+
+
+def _rationales(evidence: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """The sentences of each abstract; it has one item for each rationale, often several."""
+    found: dict[str, dict[str, None]] = {}
+    for item in evidence:
+        found.setdefault(item["doc_id"], {}).update(dict.fromkeys(item["sentences"]))
+    return {doc_id: tuple(sentences) for doc_id, sentences in found.items()}
 
 
 def scifact_abstracts(folder: Path) -> list[Abstract]:

@@ -13,10 +13,15 @@ from privategpt.grounding.attribution import Evidence
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The best support found for a claim: its score, and whether its anchor is a gold sentence."""
+    """The best support found for a claim: its score, and whether its anchor is a gold sentence.
+
+    `cited` counts the sentences of the cited run, `cited_gold` the gold ones among them.
+    """
 
     score: float
     gold: bool
+    cited: int = 0
+    cited_gold: int = 0
 
 
 Judged: TypeAlias = Sequence[tuple[Case, Judgement]]
@@ -36,12 +41,19 @@ class WiceFigures:
 
 @dataclass(frozen=True, slots=True)
 class ScifactFigures:
-    """One citation per claim at most. Recall is over claims with evidence, for or against."""
+    """One citation per claim at most, right if its anchor is a gold sentence.
+
+    `recall` is over claims with evidence, for or against. The `sentence_` figures count sentences
+    instead: those of the cited run against all gold sentences, found by retrieval or not.
+    """
 
     claims: int
     precision: float
     recall: float
     f1: float
+    sentence_precision: float
+    sentence_recall: float
+    sentence_f1: float
     without_evidence_uncited: float
     contradicted_uncited: float
 
@@ -69,7 +81,13 @@ def _judge(
         total = bias + sum(weight * found.features[name] for name, weight in support.items())
         score = 1 / (1 + math.exp(-total))
         if score > best.score:
-            best = Judgement(score, gold=found.anchor in candidate.gold)
+            run = range(found.first, found.last + 1)
+            best = Judgement(
+                score,
+                gold=found.anchor in candidate.gold,
+                cited=len(run),
+                cited_gold=len(candidate.gold.intersection(run)),
+            )
     return best
 
 
@@ -95,12 +113,17 @@ def scifact_figures(judged: Judged, *, threshold: float) -> ScifactFigures:
     cited = [one for _, one in judged if one.score >= threshold]
     right = sum(one.gold for one in cited)
     evident = sum(case.label != "NOT_ENOUGH_INFO" for case, _ in judged)
-    precision, recall = _share(right, len(cited)), _share(right, evident)
+    sentences = sum(one.cited for one in cited)
+    found = sum(one.cited_gold for one in cited)
+    gold = sum(case.gold_sentences for case, _ in judged)
     return ScifactFigures(
         claims=len(judged),
-        precision=precision,
-        recall=recall,
-        f1=_share(2 * precision * recall, precision + recall),
+        precision=_share(right, len(cited)),
+        recall=_share(right, evident),
+        f1=_share(2 * right, len(cited) + evident),
+        sentence_precision=_share(found, sentences),
+        sentence_recall=_share(found, gold),
+        sentence_f1=_share(2 * found, sentences + gold),
         without_evidence_uncited=_uncited(judged, "NOT_ENOUGH_INFO", threshold),
         contradicted_uncited=_uncited(judged, "CONTRADICT", threshold),
     )
