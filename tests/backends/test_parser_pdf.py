@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pypdf import PdfWriter
 
 from privategpt.backends.parsers.pdf_text import (
     clean_title,
@@ -91,7 +93,51 @@ def test_form_values_follow_their_page(tmp_path: Path) -> None:
     annotated = data.replace(
         b"<</Type/Page/Parent", b"<</Type/Page/Annots[7 0 R 8 0 R 9 0 R 10 0 R]/Parent", 1
     )
-    assert read_one(tmp_path, "a.pdf", annotated) == "Form\n\nYour name: Otto"
+    text = read_one(tmp_path, "a.pdf", annotated)
+    assert text == "Form\n\nYour name: Otto\nComment: a note"
+
+
+def test_ticked_boxes_and_what_was_typed_onto_a_page_follow_it(tmp_path: Path) -> None:
+    box = (
+        b"<</Type/Annot/Subtype/Widget/FT/Btn/T(%s)/V/%s/AS/%s/Rect[0 0 9 9]/P 4 0 R"
+        b"/AP<</N<</Yes 10 0 R/Off 10 0 R>>>>>>"
+    )
+    form = [
+        b"<</Fields[7 0 R 8 0 R]>>",
+        box % (b"agree", b"Yes", b"Yes"),
+        box % (b"refuse", b"Off", b"Off"),
+        b"<</Type/Annot/Subtype/FreeText/Contents(typed)/Rect[0 0 90 20]/P 4 0 R>>",
+        pdf_stream(b"", entries=b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]"),
+    ]
+    data = pdf_of_pages([lines("Form")], catalog=b"/AcroForm 6 0 R", more=form)
+    annots = b"<</Type/Page/Annots[7 0 R 8 0 R 9 0 R]/Parent"
+    annotated = data.replace(b"<</Type/Page/Parent", annots, 1)
+    assert read_one(tmp_path, "a.pdf", annotated) == "Form\n\nagree: Yes\ntyped"
+
+
+def test_an_odd_string_in_a_font_of_two_byte_codes_costs_no_other_text(tmp_path: Path) -> None:
+    fonts = [
+        b"<</Type/Font/Subtype/Type0/BaseFont/A/Encoding/Identity-H/DescendantFonts[7 0 R]"
+        b"/ToUnicode 8 0 R>>",
+        b"<</Type/Font/Subtype/CIDFontType2/BaseFont/A/DW 600"
+        b"/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>>>",
+        pdf_stream(
+            b"begincmap 1 begincodespacerange <0000> <ffff> endcodespacerange "
+            b"1 beginbfrange <0000> <ffff> <0000> endbfrange endcmap"
+        ),
+    ]
+    page = lines("Before") + b" BT /G 12 Tf 50 600 Td <00410042 00> Tj ET"
+    data = pdf_of_pages([page], more=fonts).replace(b"/F 3 0 R>>>>", b"/F 3 0 R/G 6 0 R>>>>")
+    assert read_one(tmp_path, "a.pdf", data) == "Before\nAB"
+
+
+@pytest.mark.parametrize("algorithm", ["RC4-40", "RC4-128"])
+def test_an_empty_password_opens_without_being_asked_for(algorithm: str, tmp_path: Path) -> None:
+    writer = PdfWriter(io.BytesIO(pdf_of_pages([lines("Open to all")])))
+    writer.encrypt("", owner_password="owner", algorithm=algorithm)
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    assert read_one(tmp_path, "a.pdf", buffer.getvalue()) == "Open to all"
 
 
 def test_a_pdf_of_pictures_says_that_ocr_is_needed(tmp_path: Path) -> None:

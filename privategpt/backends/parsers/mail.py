@@ -24,6 +24,7 @@ from privategpt.domain.errors import CorruptFile, UnsupportedFileType
 
 _SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Date")
 _MBOX_FROM = re.compile(rb"^From [^\r\n]*\d{4}[^\r\n]*\r?\n", re.MULTILINE)
+_STRUCTURE = re.compile(rb"^content-[\w-]+:(?:[^\r\n]|\r?\n[ \t])*+", re.IGNORECASE | re.MULTILINE)
 _QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
 _MAX_NESTED = 20
 _LONGEST_HEADER = 20_000  # the time that the standard library takes to parse one is quadratic
@@ -81,6 +82,8 @@ def mbox_files(data: bytes) -> Iterator[Carried]:
 def _documents(data: bytes) -> Iterator[ParsedDocument]:
     boundaries = data.count(b"\n--")
     require(boundaries <= MAX_INNER_FILES, f"the mail has over {MAX_INNER_FILES:,} parts")
+    longest = max((len(match[0]) for match in _STRUCTURE.finditer(data)), default=0)
+    require(longest < _LONGEST_HEADER, "a header of it is overlong")
     message = email.message_from_bytes(data, policy=policy.default)
     yield from _message_documents(message, depth=0)
 
@@ -118,9 +121,6 @@ def _header(message: EmailMessage, name: str) -> str:
 
 def _body_texts(part: EmailMessage, carried: list[EmailMessage], *, depth: int) -> Iterator[str]:
     require(depth <= min(MAX_DEPTH, 100), "its parts are nested too deeply")
-    headers = cast("Message", part).raw_items()
-    structure = (str(value) for name, value in headers if name.lower().startswith("content-"))
-    require(all(len(value) < _LONGEST_HEADER for value in structure), "a header of it is overlong")
     kind = part.get_content_type()
     if kind == "message/rfc822":
         carried.extend(_subparts(part))

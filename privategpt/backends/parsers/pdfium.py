@@ -24,6 +24,15 @@ _POINTS_PER_INCH = 72
 _pdfium = cast("Any", pypdfium2)
 _raw = cast("Any", pypdfium2).raw
 
+_FIELDS = frozenset(
+    (_raw.FPDF_FORMFIELD_TEXTFIELD, _raw.FPDF_FORMFIELD_COMBOBOX, _raw.FPDF_FORMFIELD_LISTBOX)
+)
+_BOXES = frozenset((_raw.FPDF_FORMFIELD_CHECKBOX, _raw.FPDF_FORMFIELD_RADIOBUTTON))
+_REMARKS = frozenset(
+    (_raw.FPDF_ANNOT_TEXT, _raw.FPDF_ANNOT_HIGHLIGHT, _raw.FPDF_ANNOT_UNDERLINE,
+     _raw.FPDF_ANNOT_STRIKEOUT, _raw.FPDF_ANNOT_SQUIGGLY)
+)  # fmt: skip
+
 
 class PdfNotOpened(Exception):
     """pdfium could not open the file; `needs_password` where that is the reason."""
@@ -93,7 +102,7 @@ class Pdf:
             yield name, partial(_attached, attachment)
 
     def page_text(self, index: int) -> str | None:
-        """What stands on the page and, behind it, what is filled into its form fields.
+        """What stands on the page and, behind it, what was filled into its form or noted on it.
 
         None where the page is too damaged to load.
         """
@@ -103,7 +112,7 @@ class Pdf:
             return None
         try:
             text = _text_of(page)
-            values = "\n".join(self._form_values(page)) if self._has_form else ""
+            values = "\n".join(self._annotated(page))
         except _pdfium.PdfiumError:
             return None
         finally:
@@ -125,38 +134,48 @@ class Pdf:
         finally:
             page.close()
 
-    def _form_values(self, page: Any) -> Iterator[str]:
+    def _annotated(self, page: Any) -> Iterator[str]:
         count = min(_raw.FPDFPage_GetAnnotCount(page), _MAX_ANNOTATIONS)
         for index in range(count):
             annotation: Any = _raw.FPDFPage_GetAnnot(page, index)
             if not annotation:
                 continue
             try:
-                if line := self._form_value(annotation):
+                if line := self._form_value(annotation) or _note(annotation):
                     yield line
             finally:
                 _raw.FPDFPage_CloseAnnot(annotation)
 
     def _form_value(self, annotation: Any) -> str:
-        if _raw.FPDFAnnot_GetSubtype(annotation) != _raw.FPDF_ANNOT_WIDGET:
+        if not self._has_form or _raw.FPDFAnnot_GetSubtype(annotation) != _raw.FPDF_ANNOT_WIDGET:
             return ""
         form: Any = self._document.formenv
         kind = _raw.FPDFAnnot_GetFormFieldType(form, annotation)
-        if kind not in {
-            _raw.FPDF_FORMFIELD_TEXTFIELD,
-            _raw.FPDF_FORMFIELD_COMBOBOX,
-            _raw.FPDF_FORMFIELD_LISTBOX,
-        }:
+        ticked = kind in _BOXES and _raw.FPDFAnnot_IsChecked(form, annotation)
+        if kind not in _FIELDS and not ticked:
             return ""
 
         def read(function: Callable[..., int]) -> str:
             return _utf16(lambda buffer, size: function(form, annotation, buffer, size))
 
-        value = read(_raw.FPDFAnnot_GetFormFieldValue)
+        value = read(
+            _raw.FPDFAnnot_GetFormFieldExportValue if ticked else _raw.FPDFAnnot_GetFormFieldValue
+        )
         name = read(_raw.FPDFAnnot_GetFormFieldAlternateName) or read(
             _raw.FPDFAnnot_GetFormFieldName
         )
         return f"{name}: {value}" if value.strip() else ""
+
+
+def _note(annotation: Any) -> str:
+    """What someone has written onto the page or remarked beside it."""
+    kind = _raw.FPDFAnnot_GetSubtype(annotation)
+    if kind != _raw.FPDF_ANNOT_FREETEXT and kind not in _REMARKS:
+        return ""
+    text = _utf16(
+        lambda buffer, size: _raw.FPDFAnnot_GetStringValue(annotation, b"Contents", buffer, size)
+    ).strip()
+    return f"Comment: {text}" if text and kind in _REMARKS else text
 
 
 def _attached(attachment: Any) -> bytes:
