@@ -6,7 +6,7 @@ TORCH_INDEX ?=
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint types contract bench soak crash evals evals-retrieval clean
+.PHONY: help run install test check lint types mypy pyright contract bench soak crash evals evals-retrieval clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -32,7 +32,8 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock requirements-de
 test: $(VENV)/.installed-dev ## Install what tests need and run them all
 	$(BIN)/pytest
 
-check: $(VENV)/.installed-dev lint types contract ## Lint, types, import contract, then all tests with coverage
+check: $(VENV)/.installed-dev ## Lint, types, import contract, then all tests with coverage
+	$(MAKE) --no-print-directory --jobs 2 --output-sync lint mypy pyright contract
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
@@ -43,8 +44,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/deptry .
 
-types: $(VENV)/.installed-dev
+types: mypy pyright
+
+mypy: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+pyright: $(VENV)/.installed-dev
 	$(BIN)/pyright
 
 contract: $(VENV)/.installed-dev

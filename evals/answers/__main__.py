@@ -1,20 +1,24 @@
-"""`python -m evals.answers --engine qwen`: questions of SQuAD 2.0 through a server of our own.
+"""`python -m evals.answers --engine qwen`: questions of SQuAD 2.0 through our whole application.
 
 Half of the questions are unanswerable; the library is the paragraphs of ../shared/eval/squad2 (or
-PRIVATEGPT_EVAL). Every answer is appended to a file as it comes, so an interrupted run goes on
-where it stopped. The scores are written to evals/results.
+PRIVATEGPT_EVAL). Every reply of the model is kept as it comes, so an interrupted run goes on where
+it stopped, and a change of what is made of the replies is measured in seconds. The scores are
+written to evals/results.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import random
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
+from unittest.mock import patch
 
 import httpx
 import typer
@@ -24,15 +28,23 @@ from rich.progress import track
 from evals.answers.scores import Outcome, Scores, score
 from evals.folders import CACHE, EVAL, RESULTS
 from evals.models import fetch_qwen
-from evals.serving import server
+from evals.recorded import RecordedModel
+from privategpt import wiring
+from privategpt.app import create_app
+from privategpt.backends.llm.llama_cpp import start_llama_cpp
+from privategpt.domain.ports import LanguageModel
+from privategpt.settings import load_settings
 
 SEED = 20_26
+WINDOW = 4096
 URL = "https://squad.example/"
+FIRST_BYTE_S = 600.0
 
 _console = Console()
 
 
 def main(
+    *,
     engine: Annotated[str, typer.Option(help="bundled, qwen, or what serves at --base-url.")],
     base_url: Annotated[str | None, typer.Option(help="A running server to ask.")] = None,
     questions: Annotated[int, typer.Option(help="How many, half of them unanswerable.")] = 200,
@@ -40,33 +52,65 @@ def main(
         "report"
     ),
     context_only: Annotated[bool, typer.Option(help="Answer from the documents or not.")] = True,
+    threads: Annotated[
+        int | None, typer.Option(help="Of the engine; none: all processors.")
+    ] = None,
+    show: Annotated[bool, typer.Option(help="Print every answer.")] = False,
 ) -> None:
-    """Ingest the paragraphs if they are not there, ask, record, score."""
+    """Ingest the paragraphs if they are not there, ask, score."""
     CACHE.mkdir(exist_ok=True)
-    with (
-        _server(engine, base_url) as url,
-        httpx.Client(base_url=url, timeout=900, trust_env=False) as client,
-    ):
-        _ingest(client)
-        record = CACHE / f"answers-{engine}-{half}.jsonl"
-        done = _recorded(record)
-        chosen = _questions(half, questions)
-        with record.open("a", encoding="utf-8") as opened:
-            for question in track(chosen, description="Asking", console=_console):
-                if question["id"] not in done:
-                    outcome = _ask(client, question, context_only=context_only)
-                    done[outcome.question_id] = outcome
-                    opened.write(json.dumps(asdict(outcome), ensure_ascii=False) + "\n")
-                    opened.flush()
-    outcomes = [done[question["id"]] for question in chosen]
+    chosen = _questions(half, questions)
+
+    async def run() -> list[Outcome]:
+        async with _client(engine, base_url, threads) as client:
+            await _ingest(client)
+            return [
+                await _ask(client, question, context_only=context_only)
+                for question in track(chosen, description="Asking", console=_console)
+            ]
+
+    outcomes = asyncio.run(run())
+    if show:
+        for outcome in outcomes:
+            _console.print_json(data=asdict(outcome))
     _write(score(outcomes), engine=engine, half=half, context_only=context_only)
 
 
-def _server(engine: str, base_url: str | None) -> AbstractContextManager[str]:
-    if base_url is not None:
-        return nullcontext(base_url)
-    model = {"bundled": lambda: None, "qwen": fetch_qwen}[engine]()
-    return server(CACHE / "squad2-library", model_path=model)
+@asynccontextmanager
+async def _client(
+    engine: str, base_url: str | None, threads: int | None
+) -> AsyncGenerator[httpx.AsyncClient]:
+    """Of the server at `base_url`, or of our application in this process."""
+    async with AsyncExitStack() as stack:
+        transport = None
+        if base_url is None:
+            path = {"bundled": lambda: None, "qwen": fetch_qwen}[engine]()
+
+            async def start() -> LanguageModel:
+                return await start_llama_cpp(
+                    model_path=path,
+                    context_tokens=WINDOW,
+                    slots=1,
+                    threads=threads or os.cpu_count(),
+                )
+
+            async def recorded(_: object) -> LanguageModel:
+                file = CACHE / f"replies-{engine}.sqlite"
+                return RecordedModel(file=file, start=start, context_tokens=WINDOW)
+
+            stack.enter_context(patch.object(wiring, "start_llm", recorded))
+            settings = load_settings({"PRIVATEGPT_DATA_DIR": str(CACHE / "squad2-library")})
+            opened = await stack.enter_async_context(wiring.open_server(settings))
+            app = create_app(opened.services, options=opened.options, metrics=opened.metrics)
+            transport = httpx.ASGITransport(app)
+        yield await stack.enter_async_context(
+            httpx.AsyncClient(
+                transport=transport,
+                base_url=base_url or "http://privategpt.test",
+                timeout=FIRST_BYTE_S,
+                trust_env=False,
+            )
+        )
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
@@ -74,15 +118,16 @@ def _rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line]
 
 
-def _ingest(client: httpx.Client) -> None:
+async def _ingest(client: httpx.AsyncClient) -> None:
     for row in track(_rows("corpus.jsonl"), description="Ingesting", console=_console):
         metadata = json.dumps({"title": row["title"], "url": URL + row["_id"]})
         name = row["_id"].replace("#", "-") + ".txt"
-        client.post(
+        reply = await client.post(
             "/v1/ingest",
             files={"file": (name, row["text"].encode(), "text/plain")},
             data={"metadata": metadata},
-        ).raise_for_status()
+        )
+        reply.raise_for_status()
 
 
 def _questions(half: str, count: int) -> list[dict[str, Any]]:
@@ -95,9 +140,11 @@ def _questions(half: str, count: int) -> list[dict[str, Any]]:
     return answerable + unanswerable
 
 
-def _ask(client: httpx.Client, question: dict[str, Any], *, context_only: bool) -> Outcome:
+async def _ask(
+    client: httpx.AsyncClient, question: dict[str, Any], *, context_only: bool
+) -> Outcome:
     started = time.perf_counter()
-    reply = client.post(
+    reply = await client.post(
         "/v1/chat/completions",
         json={
             "model": "private-gpt",
@@ -129,18 +176,6 @@ def _ask(client: httpx.Client, question: dict[str, Any], *, context_only: bool) 
         grounded=bool(body.get("grounded")),
         seconds=time.perf_counter() - started,
     )
-
-
-def _recorded(record: Path) -> dict[str, Outcome]:
-    if not record.exists():
-        return {}
-    rows = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
-    return {row["question_id"]: _outcome(row) for row in rows}
-
-
-def _outcome(row: dict[str, Any]) -> Outcome:
-    sequences: dict[str, Any] = {key: tuple(row[key]) for key in ("gold", "cited", "retrieved")}
-    return Outcome(**{**row, **sequences})
 
 
 def _write(scores: Scores, **settings: Any) -> None:
