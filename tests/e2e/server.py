@@ -33,7 +33,7 @@ def running_server(data_dir: Path, **environ: str) -> Generator[RunningServer]:
     ) as process:
         try:
             banner = _read_banner(process, data_dir)
-            url = next(word for word in banner.split() if word.startswith("http://127.0.0.1:"))
+            url = banner.partition("listening on")[2].split()[0]
             yield RunningServer(url, data_dir, process, banner)
         finally:
             process.terminate()

@@ -48,10 +48,12 @@ HEALTHY = Fault()
 
 
 class FaultProxy:
-    """Between a client and `127.0.0.1:upstream`; `fault` holds for connections made from now on."""
+    """Between a client and `127.0.0.1:upstream`; `fault` and `upstream` hold for connections made
+    from now on.
+    """
 
     def __init__(self, upstream: int) -> None:
-        self._upstream = upstream
+        self.upstream = upstream
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.fault = HEALTHY
@@ -101,7 +103,7 @@ class FaultProxy:
         try:
             if not fault.accept:
                 await asyncio.Event().wait()
-            there, upstream = await asyncio.open_connection("127.0.0.1", self._upstream)
+            there, upstream = await asyncio.open_connection("127.0.0.1", self.upstream)
             asking = asyncio.ensure_future(_copy(reader, upstream, HEALTHY))
             answering = asyncio.ensure_future(_copy(there, writer, fault))
             try:

@@ -96,13 +96,13 @@ class ChunkStream:
         Apart from `arrived`, as a hundred chunks at once would keep everybody else waiting.
         """
         chunk = _json(data)
-        if isinstance(chunk, dict) and (error := cast("dict[str, Any]", chunk).get("error")):
+        error = _fields(chunk).get("error")
+        if error:
             raise self._reported(error)
         return chunk
 
     def _reported(self, error: object) -> openai.APIError:
-        fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
-        message = fields.get("message")
+        message = _fields(error).get("message")
         text = message if isinstance(message, str) else "an error event"
         return openai.APIError(text, request=self._response.request, body=error)
 
@@ -115,6 +115,10 @@ class ChunkStream:
     async def close(self) -> None:
         """Release the connection; where the reply was not read to its end, drop it."""
         await self._response.aclose()
+
+
+def _fields(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _json(text: bytes) -> object:
