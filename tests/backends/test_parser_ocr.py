@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,10 +71,11 @@ def _scan(image: Image.Image, *more: bytes) -> bytes:
     return pdf.replace(b"/F 3 0 R>>>>>>", b"/F 3 0 R>>/XObject<</P %d 0 R>>>>>>" % number, 1)
 
 
-def _read(folder: Path, data: bytes, read: object, *, max_pages: int = 100) -> ParsedFile:
+def _read(
+    folder: Path, data: bytes, read: Callable[[Picture], str] | None, *, max_pages: int = 100
+) -> ParsedFile:
     path = folder / "upload.bin"
     path.write_bytes(data)
-    assert read is None or callable(read)
     return read_file(Upload(path=path, name="upload"), Bounds(max_pages=max_pages, ocr=read))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -186,3 +187,42 @@ def lines(*texts: str) -> bytes:
         for n, text in enumerate(texts)
     )
     return b"BT /F 12 Tf " + shown + b"ET"
+
+
+def compound(streams: Mapping[str, bytes]) -> bytes:
+    """A compound file (OLE) of these streams; a path of two parts lies in a storage."""
+    sector, end = 512, 0xFFFFFFFE
+    folders = dict.fromkeys(path.partition("/")[0] for path in streams if "/" in path)
+    names = ["Root Entry", *folders, *streams]
+    parents = [None, *("" for _ in folders), *(p.rpartition("/")[0] for p in streams)]
+    body, starts = b"", dict[str, int]()
+    directory_sectors = -(-len(names) * 128 // sector)
+    fat = [0xFFFFFFFD, *range(2, directory_sectors + 1), end]
+    for path, content in streams.items():
+        count = max(1, -(-len(content) // sector))
+        starts[path] = len(fat)
+        fat += [*range(len(fat) + 1, len(fat) + count), end]
+        body += content.ljust(count * sector, b"\0")
+    siblings: dict[str, list[int]] = {}
+    for number, parent in enumerate(parents):
+        if parent is not None:
+            siblings.setdefault(parent, []).append(number)
+    directory = b""
+    for number, name in enumerate(names):
+        own = siblings.get("" if number == 0 else name if name in folders else "?", [])
+        beside = siblings.get(parents[number] or "", []) if number else []
+        later = [other for other in beside if other > number]
+        encoded = f"{name.rpartition('/')[2]}\0".encode("utf-16-le")
+        kind = 5 if number == 0 else 1 if name in folders else 2
+        directory += struct.pack(
+            "<64sHBBIII36xIQ", encoded, len(encoded), kind, 1, 0xFFFFFFFF,
+            later[0] if later else 0xFFFFFFFF, own[0] if own else 0xFFFFFFFF,
+            starts.get(name, end), len(streams.get(name, b"")),
+        )  # fmt: skip
+    head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(24, b"\0")
+    head += struct.pack("<HHHHH6xIII4xIIIIII", 0x3E, 3, 0xFFFE, 9, 6, 0, 1, 1, 0, end, 0, end, 0, 0)
+    table = struct.pack("<128I", *fat, *[0xFFFFFFFF] * (128 - len(fat)))
+    return (
+        head[:76] + struct.pack("<109I", 0, *[0xFFFFFFFF] * 108)
+        + table + directory.ljust(directory_sectors * sector, b"\0") + body
+    )  # fmt: skip

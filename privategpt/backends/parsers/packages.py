@@ -11,6 +11,7 @@ import posixpath
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 from urllib.parse import unquote
@@ -26,6 +27,7 @@ from privategpt.backends.parsers.bounds import (
     require,
     require_honest_ratio,
 )
+from privategpt.backends.parsers.compound import embedded_object
 from privategpt.domain.errors import CorruptFile, EncryptedFile
 
 _XML_SUFFIXES = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm")
@@ -168,7 +170,12 @@ def embedded_files(data: bytes) -> Iterator[Carried]:
     package = Package(data)
     for name in package.names:
         folder, _, base = name.rpartition("/")
-        if base and folder.endswith("/embeddings"):
+        if not base or not folder.endswith("/embeddings"):
+            continue
+        if base.lower().endswith(".bin"):
+            with suppress(CorruptFile):
+                yield from embedded_object(package.read(name), base)
+        else:
             yield Carried(path=base, read=partial(_embedded, package, name))
 
 

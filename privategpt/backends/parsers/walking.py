@@ -28,6 +28,7 @@ from privategpt.backends.parsers.bounds import (
     RATIO_FLOOR_BYTES,
     require,
 )
+from privategpt.backends.parsers.compound import message_files
 from privategpt.backends.parsers.kinds import Kind, detect
 from privategpt.backends.parsers.mail import mail_files, mbox_files
 from privategpt.backends.parsers.packages import embedded_files
@@ -48,6 +49,7 @@ _OPEN = {
     Kind.TAR: tar_files,
     Kind.MBOX: mbox_files,
     Kind.EML: mail_files,
+    Kind.MSG: message_files,
     **dict.fromkeys((Kind.DOCX, Kind.XLSX, Kind.PPTX), embedded_files),
 }
 _MAX_UNREAD = 100
