@@ -70,7 +70,9 @@ def queued_again(job: Job) -> Job:
 def failure_of(error: BaseException) -> JobFailure:
     """An error as it is stored; of one that is not ours, nothing is told."""
     if isinstance(error, PrivateGptError):
-        return JobFailure(type(error).__name__, error.message)
+        # It may quote the file's own words: no store takes NUL and lone surrogates.
+        message = error.message.replace("\0", "").encode("utf-8", errors="replace").decode()
+        return JobFailure(type(error).__name__, message)
     return OUR_FAULT
 
 

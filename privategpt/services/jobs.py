@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from privategpt.domain.errors import QuotaExceeded, TooManyRequests, Unavailable
+from privategpt.domain.errors import (
+    PrivateGptError,
+    QuotaExceeded,
+    TooManyRequests,
+    Unavailable,
+)
 from privategpt.domain.jobs import Job, JobState, JobStore, KeptUploads
 from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import StoredFile, Upload
@@ -340,10 +345,13 @@ class Jobs:
     # The store
 
     async def _note(self, job: Job) -> bool:
-        """Save a job, or keep it for `tend` to save; True where it is saved now."""
+        """Save a job, or keep it for `tend` to save; True where it is saved now.
+
+        No worker may end over it, whatever the store refuses.
+        """
         try:
             asked = await self._store.save(job)
-        except Unavailable as error:
+        except PrivateGptError as error:
             _log.warning("job %s could not be noted: %s", job.job_id, error.message)
             self._unsaved[job.job_id] = job
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -51,6 +52,27 @@ def test_a_folder_is_ingested_checked_reindexed_and_optimized(tmp_path: Path) ->
     optimized = run("optimize", *data)
     assert optimized.returncode == 0, optimized.stderr
     assert run("check", *data).stdout == "sound\n"
+
+
+def test_a_watched_folder_is_followed_until_it_is_interrupted(tmp_path: Path) -> None:
+    note = tmp_path / "docs" / "note.txt"
+    note.parent.mkdir()
+    note.write_text("The library opens at nine.")
+    command = [sys.executable, "-m", "privategpt", "ingest", str(note.parent), "--watch"]
+    with subprocess.Popen(
+        [*command, "--delete-removed", "--interval", "0.1", "--data-dir", str(tmp_path / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "1 ingested, 0 already there, 0 failed\n"
+        note.write_text("The library opens at ten, from March on.")
+        assert process.stdout.readline() == "1 ingested, 0 already there, 0 failed\n"
+        note.unlink()
+        assert process.stdout.readline() == "0 ingested, 0 already there, 0 failed, 1 deleted\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
 
 
 def test_models_says_what_is_configured_and_what_is_on_disk() -> None:

@@ -220,6 +220,13 @@ async def test_a_file_that_cannot_be_read_fails_with_its_reason(background: Back
     assert await background.uploads.names() == frozenset()
 
 
+async def test_a_reason_can_be_stored_whatever_it_quotes(background: Background) -> None:
+    background.library.parser.refusals["a.txt"] = CorruptFile("nul \0, lone \ud800, é")
+    async with background.running() as jobs:
+        job = await ended(jobs, await jobs.submit(background.request()))
+    assert job.failure == JobFailure("CorruptFile", "nul , lone ?, é")
+
+
 async def test_a_fault_of_ours_ends_its_job_and_the_next_goes_on(
     background: Background, caplog: pytest.LogCaptureFixture
 ) -> None:
