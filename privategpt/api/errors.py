@@ -21,6 +21,7 @@ from starlette.requests import ClientDisconnect
 from privategpt.api.anthropic_errors import anthropic_error, is_messages
 from privategpt.api.jsontext import JsonResponse
 from privategpt.api.request_ids import request_id_headers
+from privategpt.api.scopes import methods_of
 from privategpt.domain import errors
 
 INVALID_REQUEST = "invalid_request_error"
@@ -192,7 +193,11 @@ async def _http(request: Request, error: Exception) -> Response:
         404: "There is no such route; GET /openapi.json lists them",
         405: "This route does not take this method; the Allow header names those it takes",
     }.get(http.status_code, http.detail)
-    return _reply(request, envelope(message, kind), status=kind.status, headers=http.headers)
+    headers = dict(http.headers or {})
+    if http.status_code == 405:
+        # The router names the methods of the first route that the path fits, be it another's.
+        headers["Allow"] = ", ".join(methods_of(request.url.path))
+    return _reply(request, envelope(message, kind), status=kind.status, headers=headers)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -71,6 +71,20 @@ def template_of(method: str, path: str) -> str | None:
     return next((template for pattern, template in found if pattern.match(path)), None)
 
 
+def methods_of(path: str) -> list[str]:
+    """The methods that the routes of a path take; of several templates the most literal counts,
+    as `/v1/ingest/jobs` is no document.
+    """
+    found = {
+        template: method
+        for method, patterns in _PATTERNS.items()
+        for pattern, template in patterns
+        if pattern.match(path)
+    }
+    literal = min(found, key=lambda template: template.count("{"), default=None)
+    return sorted(method for method in _PATTERNS if f"{method} {literal}" in SCOPES)
+
+
 def requirement(method: str, path: str) -> Requirement:
     """What a request must bring. What no route takes needs a key, to be told so."""
     template = template_of(method, path)

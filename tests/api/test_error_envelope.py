@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from privategpt.api.deps import ApiOptions
 from privategpt.api.errors import KINDS, MAX_DETAILS, kind_of, stream_error
+from privategpt.api.scopes import SCOPES
 from privategpt.api.wire.chat import ChatBody
 from privategpt.api.wire.replies import ErrorReply, HTTPValidationError
 from privategpt.domain import errors
@@ -113,6 +115,16 @@ async def test_unknown_routes_and_methods_answer_in_the_envelope(
     assert response.status_code == status
     assert response.json()["error"]["code"] == code
     assert response.json()["detail"] == response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("template", sorted({route.split(" ")[1] for route in SCOPES}))
+async def test_the_allow_header_names_the_methods_of_that_route_and_no_other(
+    template: str, client: httpx.AsyncClient
+) -> None:
+    response = await client.request("TRACE", re.sub(r"\{[^}]*\}", "x", template))
+    methods = {route.split(" ")[0] for route in SCOPES if route.split(" ")[1] == template}
+    assert response.status_code == 405
+    assert set(response.headers["allow"].split(", ")) == methods
 
 
 BROKEN_JSON = {
