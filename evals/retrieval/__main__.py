@@ -22,11 +22,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from evals.folders import CACHE, EVAL, RESULTS
+from evals.retrieval.followups import measure as measure_followups
 from evals.retrieval.fusions import FUSIONS, OTHERS, OURS, RememberingFusion
 from evals.retrieval.library import Cut, Library, open_library
 from evals.retrieval.measures import Quality, mean, quality
 from evals.retrieval.sets import EvaluationSet, find_sets, read_set
-from evals.retrieval.table import Measured, read_last, tables, write
+from evals.retrieval.table import Measured, measures_table, read_last, tables, write
 from evals.retrieval.vectors import RememberingModel, open_memory
 from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
 from privategpt.backends.vectors.fusion import fuse
@@ -35,15 +36,23 @@ from privategpt.wiring import TENANT
 CUTS: tuple[Cut, ...] = ("whole", "chunks")
 DEPTH = 100
 
+FOLLOWED_UP = "squad2"
+"""The collection whose questions become second turns."""
+
 _console = Console()
 
 
 def main(
     only: Annotated[list[str] | None, typer.Option(help="A set; may be repeated.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model; not recorded.")] = None,
+    followups: Annotated[bool, typer.Option(help="Second turns of conversations only.")] = False,
 ) -> None:
     """Index, search, measure, record."""
     today = datetime.now(UTC).date()
+    if followups:
+        found = asyncio.run(_measure_followups(model=model, day=today))
+        _console.print(measures_table(found, title="second turns"))
+        return
     measured = asyncio.run(_measure(only or find_sets(EVAL), model=model, day=today))
     for table in tables(measured, read_last(RESULTS, before=today)):
         _console.print(table)
@@ -62,6 +71,38 @@ async def _measure(names: list[str], *, model: str | None, day: date) -> list[Me
                 if model is None:
                     write(RESULTS, new, model=embedding.name, day=day)
                 measured += new
+    await embedding.close()
+    return measured
+
+
+async def _measure_followups(*, model: str | None, day: date) -> list[Measured]:
+    embedding = RememberingModel(
+        load_sentence_transformers(model), memory=open_memory(CACHE / "retrieval-vectors.sqlite3")
+    )
+    collection = read_set(EVAL, FOLLOWED_UP)
+    with Progress(console=_console) as progress, tempfile.TemporaryDirectory() as folder:
+        task = progress.add_task("second turns", total=2)
+        async with AsyncExitStack() as stack:
+            library = await open_library(
+                collection,
+                Path(folder),
+                cut="chunks",
+                embedding=embedding,
+                stack=stack,
+                progress=lambda share: progress.update(task, completed=share),
+            )
+            found = await measure_followups(
+                collection,
+                library.retrieval(fuse),
+                names=library.names,
+                depth=DEPTH,
+                advance=partial(progress.advance, task),
+            )
+    measured = [
+        Measured(f"{FOLLOWED_UP}, second turns", "chunks", way, each) for way, each in found.items()
+    ]
+    if model is None:
+        write(RESULTS, measured, model=embedding.name, day=day)
     await embedding.close()
     return measured
 

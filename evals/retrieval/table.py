@@ -15,6 +15,7 @@ from evals.retrieval.fusions import FUSIONS, OURS
 from evals.retrieval.measures import Quality
 
 _SUFFIX = "-retrieval.json"
+_MEASURES = ("nDCG@10", "recall@10", "recall@100", "MRR@10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,19 @@ def tables(measured: Sequence[Measured], last: Iterable[Measured]) -> Iterable[T
     by_key = {_key(one): one.quality for one in measured}
     rows = list(dict.fromkeys((one.collection, one.cut) for one in measured))
     every = Table("set", "cut", *FUSIONS, "last", title="nDCG@10")
-    ours = Table("set", "cut", "nDCG@10", "recall@10", "recall@100", "MRR@10", title=OURS)
     for row in rows:
         values = [_shown(by_key.get((*row, ranking))) for ranking in FUSIONS]
         every.add_row(*row, *values, _shown(before.get((*row, OURS))))
-        quality = by_key[(*row, OURS)]
-        ours.add_row(*row, *(f"{value:.4f}" for value in asdict(quality).values()))
-    return every, ours
+    return every, measures_table([one for one in measured if one.ranking == OURS], title=OURS)
+
+
+def measures_table(measured: Sequence[Measured], *, title: str) -> Table:
+    """All measures, a row for each."""
+    table = Table("set", "cut", "ranking", *_MEASURES, title=title)
+    for one in measured:
+        values = (f"{value:.4f}" for value in asdict(one.quality).values())
+        table.add_row(one.collection, one.cut, one.ranking, *values)
+    return table
 
 
 def _read(file: Path) -> list[Measured]:

@@ -33,6 +33,9 @@ WORDS_PER_TURN = 24
 LONG_QUESTION = 12
 """Content words from which on a question is taken to say itself what it is about."""
 
+_CONJUNCTIONS = frozenset({"after", "before", "since", "until", "as", "than"})
+"""Prepositions that open a sentence too, whose pronoun stands for what the main one is about."""
+
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _CJK_LONG_QUESTION = 20
@@ -57,22 +60,33 @@ def _topic(earlier: Sequence[str], *, known: str) -> str:
     while start > 0 and _follows_up(earlier[start], earlier[:start]):
         start -= 1
     seen = {word.casefold() for word in _WORD.findall(known)}
+    language = _language_of([*earlier, known])
+    asks_anew = any(not word.isnumeric() and word not in language.all for word in seen)
     words: list[str] = []
     for turn in earlier[start:]:
-        for word in _key_words(turn, earlier):
+        for word in _key_words(turn, earlier, asks_anew=asks_anew):
             if word.casefold() not in seen:
                 seen.add(word.casefold())
                 words.append(word)
     return " ".join(words)
 
 
-def _key_words(turn: str, conversation: Sequence[str]) -> list[str]:
+def _key_words(turn: str, conversation: Sequence[str], *, asks_anew: bool) -> list[str]:
+    """What a turn was about. Where the question `asks_anew` and the turn has names, these alone:
+    its other words are what it asked about them, which is over.
+    """
     if _is_cjk(turn):
         # There are no spaces to tell words by, and cutting inside one would lose it.
         return [turn[-_CJK_LONG_QUESTION * 3 :].rstrip("？?。！!")]
     language = _language_of([*conversation, turn])
-    content = [word for word in _WORD.findall(turn) if word.casefold() not in language.all]
-    return content[-WORDS_PER_TURN:]
+    words = _WORD.findall(turn)
+    content = [word for word in words if word.casefold() not in language.all]
+    names = [word for word in words[1:] if word in content and _is_name(word)]
+    return ((asks_anew and names) or content)[-WORDS_PER_TURN:]
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and len(word) > 1
 
 
 def _follows_up(question: str, earlier: Sequence[str]) -> bool:
@@ -87,7 +101,10 @@ class _Question:
 
     def __init__(self, text: str, language: Language) -> None:
         self._language = language
-        words = [word.casefold() for word in _WORD.findall(text)]
+        written = _WORD.findall(text)
+        # A name that the question itself has may be what its pronouns stand for.
+        self._has_name = any(map(_is_name, written[1:]))
+        words = [word.casefold() for word in written]
         opening = _opening_length(words, language.definitions)
         self._is_definition = opening > 0
         self._words = words[opening:]
@@ -102,7 +119,12 @@ class _Question:
             return True
         if self._content >= LONG_QUESTION:
             return False
-        return self._opens_like_one or self._refers_back or self._says_too_little
+        return (
+            self._opens_like_one
+            or self._refers_back
+            or self._ends_in_reference
+            or self._says_too_little
+        )
 
     @property
     def _opens_like_one(self) -> bool:
@@ -120,6 +142,17 @@ class _Question:
                 return self._content <= 3 or (before == 0 and word not in EXPLETIVES)
             before += is_content
         return False
+
+    @property
+    def _ends_in_reference(self) -> bool:
+        """What kingdom annexed it in 1796? But not: why does the moon look larger when it rises?"""
+        if self._has_name:
+            return False
+        behind = self._language.prepositions - _CONJUNCTIONS
+        return any(
+            word in self._language.objects and (self._is_content[at] or self._words[at] in behind)
+            for at, word in enumerate(self._words[1:])
+        )
 
     @property
     def _says_too_little(self) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """`leads` open a follow-up; `references` stand for something said before; `asking` words make
+    """`leads` open a follow-up; `references` stand for something said before, `objects` of them
+    do so behind a verb or a preposition as well; `asking` words make
     a sentence a request of its own; `articles` point at something known; `prepositions` open a
     fragment; `others` carry no topic; `all` are all of these. `definitions` are openings of a
     question for a meaning.
@@ -20,6 +21,7 @@ class Language:
 
     leads: frozenset[str]
     references: frozenset[str]
+    objects: frozenset[str]
     asking: frozenset[str]
     articles: frozenset[str]
     prepositions: frozenset[str]
@@ -36,12 +38,14 @@ def _language(
     articles: str = "",
     prepositions: str,
     others: str,
+    objects: str = "",
     definitions: tuple[str, ...] = (),
 ) -> Language:
     classes = (leads, references, asking, articles, prepositions, others)
     return Language(
         leads=frozenset(leads.split()),
         references=frozenset(references.split()),
+        objects=frozenset(objects.split()),
         asking=frozenset(asking.split()),
         articles=frozenset(articles.split()),
         prepositions=frozenset(prepositions.split()),
@@ -55,6 +59,7 @@ ENGLISH = _language(
     leads="and but or also then",
     references="it its itself he him his himself she her hers herself they them their theirs this "
     "that these those such former latter same there",
+    objects="it him them",
     asking="what who whom whose which when where why how is are was were be been do does did can "
     "could will would should has have had may might must tell give show explain describe define "
     "list summarize summarise compare find name s re",

@@ -146,7 +146,7 @@ def test_only_user_turns_count() -> None:
         Message(Role.TOOL, "tool output", tool_call_id="1"),
     ]
     query = retrieval_query(messages)
-    assert query == "goal Horizon project Norway\nWho leads it?"
+    assert query == "Horizon Norway\nWho leads it?"
 
 
 @pytest.mark.parametrize("messages", [[], [Message(Role.ASSISTANT, "Hello")]])
@@ -164,3 +164,22 @@ TEXT = st.text(max_size=60) | st.sampled_from([one for case in FOLLOW_UPS for on
 @given(st.lists(TEXT, min_size=1, max_size=6))
 def test_the_question_itself_is_never_lost(turns: list[str]) -> None:
     assert retrieval_query(conversation(*turns)).endswith(turns[-1].strip())
+
+
+@pytest.mark.parametrize(
+    ("question", "follows_up"),
+    [
+        ("What kingdom annexed it in 1796?", True),
+        ("What is the largest botanical garden in it?", True),
+        ("Which kings made war against them?", True),
+        ("What did Einstein say when people doubted him?", False),
+        ("Why does the moon look larger when it rises?", False),
+        ("What must a reader pay after it expired?", False),
+    ],
+)
+def test_a_pronoun_behind_a_verb_refers_back_unless_the_question_has_a_name(
+    question: str, follows_up: bool
+) -> None:
+    turns = (Message(Role.USER, "Where is Warsaw?"), Message(Role.USER, question))
+    expected = f"Warsaw\n{question}" if follows_up else question
+    assert retrieval_query(turns) == expected

@@ -13,7 +13,6 @@ from evals.retrieval.fusions import OURS, distributions, reciprocal_ranks
 from evals.retrieval.measures import Quality, mean, quality
 from evals.retrieval.sets import find_sets, read_set
 from evals.retrieval.table import Measured, read_last, write
-from privategpt.domain.ports import Hit
 
 
 def test_relevant_documents_in_front_are_a_perfect_ranking() -> None:
@@ -43,14 +42,14 @@ def test_the_mean_is_over_queries() -> None:
 
 
 def test_reciprocal_ranks_add_up() -> None:
-    fused = reciprocal_ranks([Hit("a", 0.9), Hit("b", 0.1)], [Hit("b", 7.0)])
-    assert [hit.chunk_id for hit in fused] == ["b", "a"]
-    assert [hit.score for hit in fused] == pytest.approx([1 / 62 + 1 / 61, 1 / 61])
+    fused = reciprocal_ranks({"a": 0.9, "b": 0.1}, {"b": 7.0})
+    assert [id_ for id_, _ in fused] == ["b", "a"]
+    assert [score for _, score in fused] == pytest.approx([1 / 62 + 1 / 61, 1 / 61])
 
 
 def test_distributions_put_the_mean_in_the_middle() -> None:
-    fused = distributions([Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)], [Hit("d", 5.0)])
-    scores = {hit.chunk_id: hit.score for hit in fused}
+    fused = distributions({"a": 3.0, "b": 2.0, "c": 1.0}, {"d": 5.0})
+    scores = dict(fused)
     assert scores == {"a": pytest.approx(2 / 3), "b": 0.5, "c": pytest.approx(1 / 3), "d": 0.5}
 
 
