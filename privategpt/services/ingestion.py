@@ -9,15 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import accumulate
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from privategpt.chunking.identity import document_id
 from privategpt.chunking.splitter import split
@@ -32,7 +29,6 @@ from privategpt.domain.documents import (
     Scalar,
 )
 from privategpt.domain.errors import EngineFailed, InvalidRequest, Unavailable
-from privategpt.domain.jobs import Progress
 from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import (
     Deletion,
@@ -45,6 +41,7 @@ from privategpt.domain.ports import (
     Vector,
     VectorIndex,
 )
+from privategpt.services.listening import UNHEARD, Listener, ProgressOf
 
 RESERVED_METADATA = frozenset(
     {
@@ -88,31 +85,6 @@ Room: TypeAlias = Callable[[str, int], AbstractAsyncContextManager[None]]
 async def endless_room(tenant: str, size_bytes: int) -> AsyncGenerator[None]:  # noqa: ARG001
     """Room for every file."""
     yield
-
-
-class Listener(Protocol):
-    """Is told how an ingestion goes on. Its methods return at once and never raise."""
-
-    def advanced(self, progress: Progress) -> None:
-        """The file has been read, or more of it is in the index."""
-        ...
-
-    def stored(self, file: StoredFile) -> None:
-        """The file is ready, whatever happens from here on; not called for one that was there."""
-        ...
-
-
-class Unheard:
-    """A `Listener` that lets everything pass."""
-
-    def advanced(self, progress: Progress) -> None:
-        """Let it pass."""
-
-    def stored(self, file: StoredFile) -> None:
-        """Let it pass."""
-
-
-UNHEARD = Unheard()
 
 
 class Ingestion:
@@ -255,7 +227,7 @@ class Ingestion:
         chunks: Sequence[Chunk],
         listener: Listener,
     ) -> None:
-        progress = _ProgressOf(documents, chunks)
+        progress = ProgressOf(documents, chunks)
         listener.advanced(progress.after(0))
         metadata = {document.doc_id: document.metadata for document in documents}
         vectors: dict[str, Vector] = {}
@@ -330,23 +302,6 @@ class Ingestion:
                     deletion.file_id,
                     error.message,
                 )
-
-
-class _ProgressOf:
-    """How far a file is once so many of its chunks, in order, are indexed."""
-
-    def __init__(self, documents: Sequence[Document], chunks: Sequence[Chunk]) -> None:
-        sizes = Counter(chunk.doc_id for chunk in chunks)
-        self._ends = list(accumulate(sizes[document.doc_id] for document in documents))
-        self._chunks = len(chunks)
-
-    def after(self, chunks_done: int) -> Progress:
-        return Progress(
-            pages_done=bisect_right(self._ends, chunks_done),
-            pages_total=len(self._ends),
-            chunks_done=chunks_done,
-            chunks_total=self._chunks,
-        )
 
 
 def _fingerprint(path: Path) -> tuple[str, int]:

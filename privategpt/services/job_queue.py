@@ -35,13 +35,13 @@ class Entry:
         self.changed = asyncio.Event()
 
     def advanced(self, progress: Progress) -> None:
-        """See `services.ingestion.Listener`."""
+        """See `services.listening.Listener`."""
         at = self.now()
         since = self.job.indexing_since or at
         self.become(replace(self.job, progress=progress, indexing_since=since, updated_at=at))
 
     def stored(self, file: StoredFile) -> None:
-        """See `services.ingestion.Listener`."""
+        """See `services.listening.Listener`."""
         self.result = file
 
 

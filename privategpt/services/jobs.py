@@ -23,7 +23,7 @@ from privategpt.domain.errors import (
 from privategpt.domain.jobs import Job, JobState, JobStore, KeptUploads
 from privategpt.domain.observing import UNOBSERVED, Observer
 from privategpt.domain.ports import StoredFile, Upload
-from privategpt.services.ingestion import IngestRequest, Listener, Room, endless_room
+from privategpt.services.ingestion import IngestRequest, Room, endless_room
 from privategpt.services.job_outcome import (
     DEADLY,
     GONE,
@@ -37,6 +37,7 @@ from privategpt.services.job_outcome import (
     queued_again,
 )
 from privategpt.services.job_queue import Entry, TurnQueue
+from privategpt.services.listening import Listener
 
 KEPT_PER_TENANT = 1000
 """Ended jobs that can still be looked up; their documents stay, whatever becomes of the job."""

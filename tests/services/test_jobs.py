@@ -24,10 +24,11 @@ from privategpt.domain.errors import (
 from privategpt.domain.jobs import Job, JobFailure, JobState, Progress
 from privategpt.domain.observing import Unobserved
 from privategpt.domain.ports import Embeddings, StoredFile
-from privategpt.services.ingestion import IngestRequest, Listener
+from privategpt.services.ingestion import IngestRequest
 from privategpt.services.job_outcome import DEADLY, GONE, LOST, MAX_ATTEMPTS, OUR_FAULT
 from privategpt.services.jobs import JobLimits, Jobs
 from privategpt.services.limits import Limits, Storage, TenantLimits
+from privategpt.services.listening import Listener
 from tests.fakes.clock import NOON, Clock
 from tests.fakes.embedding import FakeEmbeddingModel
 from tests.fakes.jobs import FakeJobStore, FakeUploads, new_job
