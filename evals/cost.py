@@ -27,6 +27,7 @@ from evals.folders import EVAL, RESULTS
 from evals.models import fetch_qwen
 from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
 from privategpt.backends.llm.llama_cpp import start_llama_cpp
+from privategpt.backends.llm.timeouts import Timeouts
 from privategpt.domain.answers import Source, TextDelta
 from privategpt.domain.conversation import GenerationRequest, Message, Role, Sampling
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, Vector
@@ -36,6 +37,7 @@ from privategpt.grounding.prompt import compose
 SOURCES = 6  # the server's default
 TOKENS = 200
 SEED = 20_26
+PATIENT = Timeouts(connect_s=60, first_byte_s=900, between_bytes_s=300)
 _ASK_FOR_MORE = "Explain in full sentences all that the sources say about this: "
 
 
@@ -83,7 +85,9 @@ def main(
 async def measure(model_path: Path | None, answers: int) -> list[Cost]:
     """The cost of each answer, after one that warms both models."""
     embedding = await asyncio.to_thread(load_sentence_transformers)
-    llm = await start_llama_cpp(model_path=model_path, context_tokens=4096, slots=1)
+    llm = await start_llama_cpp(
+        model_path=model_path, context_tokens=4096, slots=1, timeouts=PATIENT
+    )
     try:
         asked = _questions(answers + 1)
         costs = [await _one(llm, embedding, question, sources) for question, sources in asked]

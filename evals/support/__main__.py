@@ -28,6 +28,7 @@ from evals.support.judging import Answer, Question, ask, compare, questions
 from evals.support.measures import judge, scifact_figures, wice_figures
 from evals.support.vectors import VectorCache
 from privategpt.backends.llm.llama_cpp import start_llama_cpp
+from privategpt.backends.llm.timeouts import Timeouts
 from privategpt.grounding import weights
 from privategpt.grounding.weights import (
     ATTRIBUTION_THRESHOLD,
@@ -38,6 +39,7 @@ from privategpt.grounding.weights import (
 )
 from privategpt.services.judging import EngineJudge
 
+PATIENT = Timeouts(connect_s=60, first_byte_s=900, between_bytes_s=300)
 VECTORS = CACHE / "support-vectors.sqlite"
 MODEL = "all-MiniLM-L6-v2 (bundled)"
 _PUBLISHED_SUBSET = 400
@@ -69,7 +71,7 @@ def main(
 
 async def _ask(asked: Sequence[Question], judge_model: str) -> list[Answer]:
     path = fetch_qwen() if judge_model == "qwen" else None
-    engine = await start_llama_cpp(model_path=path, context_tokens=2048, slots=1)
+    engine = await start_llama_cpp(model_path=path, context_tokens=2048, slots=1, timeouts=PATIENT)
     try:
         record = CACHE / f"support-judge-{judge_model}.jsonl"
         return await ask(asked, EngineJudge(llm=engine), record=record)
