@@ -157,6 +157,8 @@ def _refuse_unreadable(text: str, tokenizer: Tokenizer) -> None:
     if not text.strip():
         raise InvalidRequest("The text to search for is empty", param="text")
     window = tokenizer.max_tokens
+    if text.isascii() and len(text) < window:
+        return  # no tokenizer makes more of ASCII than a token a character, and one in front
     if len(text) > window * MAX_CHARACTERS_PER_TOKEN:
         raise ContextLengthExceeded(
             f"The text to search for has {len(text)} characters; the embedding model reads at "

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from privategpt.backends.embedding.encoder import EncodedText, Prompts
-from privategpt.backends.embedding.worker import EmbeddingWorker
+from privategpt.backends.embedding.worker import TIDY_AFTER, EmbeddingWorker
 from privategpt.domain.errors import EngineFailed, EngineUnavailable
 from privategpt.domain.ports import Embeddings, Vector
 from tests.fakes.embedding import WordTokenizer
@@ -270,3 +270,23 @@ async def test_the_thread_is_prepared_once_before_the_first_text(encoder: GatedE
     await worker.embed(["x"], query=True)
     assert prepared == ["embedding"]
     await worker.close()
+
+
+async def test_what_many_passages_leave_behind_is_tidied_up_once_nobody_waits(
+    encoder: GatedEncoder,
+) -> None:
+    tidied_after: list[int] = []
+    tidied = threading.Event()
+
+    def tidy() -> None:
+        tidied_after.append(len(encoder.batches))
+        tidied.set()
+
+    worker = EmbeddingWorker(encoder=encoder, batch_size=1, tidy=tidy)
+    for _ in range(2 * TIDY_AFTER):
+        await worker.embed(["query"], query=True)
+    await worker.embed(["passage"] * (TIDY_AFTER + 5), query=False)
+    assert await asyncio.to_thread(tidied.wait, 20)
+    await worker.embed(["passage"] * (TIDY_AFTER - 1), query=False)
+    await worker.close()
+    assert tidied_after == [3 * TIDY_AFTER + 5]

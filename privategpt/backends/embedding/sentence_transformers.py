@@ -18,6 +18,7 @@ from privategpt.backends.embedding import bundled
 from privategpt.backends.embedding.bert import load_bert, read_config, read_json
 from privategpt.backends.embedding.cpu import Dtype, choose_dtype, read_cpuinfo
 from privategpt.backends.embedding.encoder import EncodedText, Encoder, Prompts
+from privategpt.backends.embedding.memory import bound_kernel_caches, release_unused
 from privategpt.backends.embedding.text_reader import TextReader
 from privategpt.backends.embedding.vectors import unit_rows
 from privategpt.backends.embedding.worker import EmbeddingWorker
@@ -94,6 +95,7 @@ def load_sentence_transformers(
 
     Raises `InvalidSettings` where there is no such model or it cannot be loaded.
     """
+    bound_kernel_caches()
     folder = bundled.locate() if model is None else _find_folder(model)
     weights = bundled.WEIGHTS_SHA256 if model is None else None
     number_type = choose_dtype(dtype, cpuinfo=read_cpuinfo())
@@ -108,7 +110,10 @@ def load_sentence_transformers(
         fingerprint=make_fingerprint(folder_identity(folder, weights_sha256=weights), encoder),
         encoder=encoder,
         worker=EmbeddingWorker(
-            encoder=encoder, batch_size=batch_size, prepare=_thread_setter(threads)
+            encoder=encoder,
+            batch_size=batch_size,
+            prepare=_thread_setter(threads),
+            tidy=release_unused,
         ),
     )
 

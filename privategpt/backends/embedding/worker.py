@@ -27,6 +27,9 @@ MAX_BATCH_TOKENS = 2048
 """Tokens of one batch, padding counted: about a tenth of a second on two cores, and more at once
 is hardly faster on a processor."""
 
+TIDY_AFTER = 32
+"""Batches of passages, some seconds of work, before what they leave behind is worth tidying up."""
+
 _QUERY_BATCHES_PER_PASSAGE_BATCH = 8  # so that queries without end do not stop an ingestion
 
 _length = attrgetter("length")
@@ -63,7 +66,8 @@ class _Batch:
 class EmbeddingWorker:
     """Runs `encoder` on a thread of its own, started with the first request.
 
-    `prepare` is called once on that thread, before anything else.
+    On that thread `prepare` is called once, before anything else, and `tidy` when nobody waits
+    and many passages were embedded since the last time.
     """
 
     def __init__(
@@ -73,11 +77,14 @@ class EmbeddingWorker:
         batch_size: int,
         max_batch_tokens: int = MAX_BATCH_TOKENS,
         prepare: Callable[[], None] = lambda: None,
+        tidy: Callable[[], None] = lambda: None,
     ) -> None:
         self._encoder = encoder
         self._batch_size = batch_size
         self._max_batch_tokens = max_batch_tokens
         self._prepare = prepare
+        self._tidy = tidy
+        self._untidy_batches = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -142,11 +149,15 @@ class EmbeddingWorker:
             self._abandon()
 
     def _wait(self) -> bool:
+        if self._untidy_batches >= TIDY_AFTER and not self._is_wanted():
+            self._untidy_batches = 0
+            self._tidy()
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._closed or self._queries or self._by_length or self._ready
-            )
+            self._changed.wait_for(self._is_wanted)
             return not self._closed
+
+    def _is_wanted(self) -> bool:
+        return bool(self._closed or self._queries or self._by_length or self._ready)
 
     def _queries_are_next(self) -> bool:
         passages_wait = bool(self._ready or self._by_length)
@@ -164,6 +175,7 @@ class EmbeddingWorker:
 
     def _run_passages(self) -> None:
         self._query_batches_in_row = 0
+        self._untidy_batches += 1
         prompt = self._encoder.prompts.passage
         if not self._ready:
             with self._changed:
