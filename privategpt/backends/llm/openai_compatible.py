@@ -19,7 +19,7 @@ import openai
 
 from privategpt.backends.llm import engine_facts
 from privategpt.backends.llm.engine_facts import Dialect, EngineFacts
-from privategpt.backends.llm.event_stream import ChunkStream
+from privategpt.backends.llm.event_stream import ChatStreams, ChunkStream
 from privategpt.backends.llm.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from privategpt.backends.llm.token_estimate import estimate_messages, estimate_text
 from privategpt.backends.llm.tool_calls import ToolCallReader
@@ -75,7 +75,11 @@ class OpenAICompatibleModel:
         self._default_max_tokens = default_max_tokens
         self._timeouts = timeouts
         self._facts: EngineFacts | None = None
-        self._client = _client(base_url, api_key=api_key, timeouts=timeouts)
+        # The client insists on a key; servers without keys ignore it.
+        key = api_key or "none"
+        http = _http_client(base_url, timeouts=timeouts)
+        self._client = _client(base_url, api_key=key, http=http)
+        self._streams = ChatStreams(http, base_url=base_url, api_key=key)
 
     @property
     def name(self) -> str:
@@ -151,18 +155,9 @@ class OpenAICompatibleModel:
     async def _open(
         self, body: WireObject, *, asked_model: str | None, deadline: float
     ) -> ChunkStream:
-        async def post() -> openai.AsyncStream[object]:
-            return await self._client.post(
-                "/chat/completions",
-                cast_to=object,
-                body=body,
-                stream=True,
-                stream_cls=openai.AsyncStream[object],
-            )
-
         try:
             async with asyncio.timeout_at(deadline):
-                return ChunkStream((await _twice(post)).response)
+                return await _twice(lambda: self._streams.open(body))
         except VENDOR_ERRORS as error:
             raise self._translate(error, asked_model) from error
 
@@ -287,30 +282,34 @@ async def _twice(call: Callable[[], Awaitable[T]]) -> T:
     """
     try:
         return await call()
-    except openai.APITimeoutError:
+    except (openai.APITimeoutError, httpx2.TimeoutException):
         raise
-    except openai.APIConnectionError:
+    except (openai.APIConnectionError, httpx2.RequestError):
         return await call()
 
 
-def _client(base_url: str, *, api_key: str | None, timeouts: Timeouts) -> openai.AsyncOpenAI:
+def _http_client(base_url: str, *, timeouts: Timeouts) -> httpx2.AsyncClient:
     # A proxy from the environment is for the world outside: to loopback it would carry the
     # prompt off this machine. Redirects are not followed: they would carry our key elsewhere.
-    http_client = httpx2.AsyncClient(
+    return httpx2.AsyncClient(
         trust_env=not _is_loopback(base_url),
         follow_redirects=False,
         limits=httpx2.Limits(
             max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S
         ),
-    )
-    client = openai.AsyncOpenAI(
-        base_url=base_url,
-        api_key=api_key or "none",  # the client insists on one; servers without keys ignore it
-        max_retries=0,
-        http_client=http_client,
         timeout=httpx2.Timeout(
             max(timeouts.first_byte_s, timeouts.between_bytes_s), connect=timeouts.connect_s
         ),
+    )
+
+
+def _client(base_url: str, *, api_key: str, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+    client = openai.AsyncOpenAI(
+        base_url=base_url,
+        api_key=api_key,
+        max_retries=0,
+        http_client=http,
+        timeout=http.timeout,
     )
     # The client would take these from the environment, which only settings may read.
     client.organization = None
