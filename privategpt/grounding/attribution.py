@@ -42,6 +42,9 @@ _SAME_WORDS = 0.6
 """From this share of the claim's words on, what differs is denied outright; below it the two
 sentences may just speak of different things."""
 
+_NEAR_THE_QUESTION = 0.45
+"""Cosine of a question and what is cited for its answer; chosen on the tuning half of SQuAD 2.0."""
+
 _FIGURES = (Ground.NUMBER, Ground.UNIT, Ground.YEAR, Ground.DATE)
 
 Matrix = npt.NDArray[np.float32]
@@ -64,11 +67,15 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of an answer, read for comparison."""
+    """A sentence of an answer, read for comparison.
+
+    A source without all of the `required` words does not support it, whatever else it has.
+    """
 
     terms: Terms
     statement: Statement
     vector: Vector
+    required: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +93,15 @@ class Finding:
 class Support:
     """The best that a source has for a claim: `document_text[start:end]` of its document.
 
-    `anchor` is the index of the sentence that supports most; `score` is 0–1.
+    `first`, `last` and `anchor` are indices of sentences: those cited, and the one that supports
+    most; `score` is 0–1.
     """
 
     source: Source
     start: int
     end: int
+    first: int
+    last: int
     anchor: int
     score: float
     contradictions: tuple[Contradiction, ...]
@@ -114,9 +124,14 @@ def read_passage(source: Source) -> Passage:
     )
 
 
-def read_claim(text: str, vector: Vector) -> Claim:
+def read_claim(text: str, vector: Vector, *, required: str = "") -> Claim:
     """Read a sentence of the answer; its markers must be gone."""
-    return Claim(terms=read_terms(text), statement=read_statement(text), vector=vector)
+    return Claim(
+        terms=read_terms(text),
+        statement=read_statement(text),
+        vector=vector,
+        required=read_terms(required).words,
+    )
 
 
 class Attributor:
@@ -135,6 +150,10 @@ class Attributor:
         """What the source of that number has for the claim; None if it has no text."""
         evidence = self._evidence.get(number)
         return evidence.support(claim) if evidence else None
+
+    def answers(self, question: Claim, support: Support) -> bool:
+        """Whether what supports a claim has to do with what was asked."""
+        return self._evidence[support.source.number].answers(question, support)
 
     def best(self, claim: Claim) -> Support | None:
         """The best that any source has for the claim; of equals the first."""
@@ -168,10 +187,35 @@ class Evidence:
             source=source,
             start=source.start + spans[found.first].start,
             end=source.start + spans[found.last].end,
+            first=found.first,
+            last=found.last,
             anchor=found.anchor,
-            score=support_score(found.features),
+            score=support_score(found.features) if self._has(claim.required) else 0.0,
             contradictions=found.contradictions,
         )
+
+    def answers(self, question: Claim, support: Support) -> bool:
+        """Whether `support`, which is from here, has to do with what was asked.
+
+        The source has the question's names and figures, and what is cited is near the question
+        in meaning, denies what it denies and goes where it goes. A small model that is asked who
+        does *not* enforce a law, or about Hollywood instead of Holyrood, says what it has read.
+        """
+        cited = range(support.first, support.last + 1)
+        near = max(float(self._matrix[at] @ np.asarray(question.vector)) for at in cited)
+        asked, said = question.statement, self._statement(cited)
+        everywhere = self._statement(range(len(self._passage.statements)))
+        everywhere += read_statement(self._passage.source.title)
+        found = compare(asked, everywhere)
+        return (
+            near >= _NEAR_THE_QUESTION
+            and (found.names, found.numbers) == (found.names_found, found.numbers_found)
+            and (said.negated or not asked.negated)
+            and not compare(asked, said).denies(Ground.DIRECTION)
+        )
+
+    def _has(self, required: frozenset[str]) -> bool:
+        return required <= self._everything.words
 
     def examine(self, claim: Claim) -> Finding:
         """Where the claim is best supported, and what speaks for and against it there."""

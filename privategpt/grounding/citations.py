@@ -31,7 +31,7 @@ from privategpt.grounding.attribution import (
     read_claim,
     read_passage,
 )
-from privategpt.grounding.claims import is_claim
+from privategpt.grounding.claims import is_claim, is_question, is_short_answer
 from privategpt.grounding.lexical import read_terms
 from privategpt.grounding.links import LinkGuard
 from privategpt.grounding.markdown import CodeLexer, Piece
@@ -46,6 +46,9 @@ Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Vector]]]
 BUILT_IN = "support"
 """The method of verification that needs no model beyond the embedding's."""
 
+LONGEST_QUESTION = 300
+"""In characters; a longer one brings more words than an answer of a few could stand against."""
+
 VERIFIER_FLOOR = 0.5
 VERIFIER_SURE = 0.75
 """A probability below the first unsays a citation, from the second on it is supported in full."""
@@ -56,13 +59,16 @@ class GroundingOptions:
     """How strict to be. The defaults are what was calibrated: see `grounding/weights.py`.
 
     With `markers` off (structured output, tool calls) the text passes through untouched. With
-    `visible` off everything is checked and attributed, but the text shows no marker.
+    `visible` off everything is checked and attributed, but the text shows no marker. With
+    `must_answer` nothing counts as supported before a sentence whose evidence has to do with the
+    question, if it is one.
     `addresses` are what links may lead to, the sources' own; None leaves all links alone.
     """
 
     markers: bool = True
     visible: bool = True
     attribute: bool = True
+    must_answer: bool = False
     floor: float = FLOOR
     threshold: float = ATTRIBUTION_THRESHOLD
     addresses: Collection[str] | None = None
@@ -82,7 +88,9 @@ class Grounding(NamedTuple):
 class Grounder:
     """Grounds one answer (one choice) while it is written.
 
-    With a `verifier`, it has the last word on what the calibrated support would let pass.
+    A few words that only the `question` completes ("In 1957.") are held against the sources
+    together with it. With a `verifier`, it has the last word on what the calibrated support would
+    let pass.
     """
 
     def __init__(
@@ -90,10 +98,13 @@ class Grounder:
         sources: Sequence[Source],
         embed: Embed,
         *,
+        question: str = "",
         options: GroundingOptions | None = None,
         verifier: Verifier | None = None,
     ) -> None:
         self._options = options or GroundingOptions()
+        self._question = question if len(question) <= LONGEST_QUESTION else ""
+        self._answered = not (self._options.must_answer and is_question(self._question))
         self._sources = {source.number: source for source in sources}
         self._embed = embed
         self._verifier = verifier
@@ -155,10 +166,16 @@ class Grounder:
         """Verify and attribute sentences that are complete, in one call to the model."""
         checks = [self._check(sentence) for sentence in sentences]
         texts = list(dict.fromkeys(text for check in checks for text in check.texts))
+        if texts and not self._answered:
+            texts.append(self._question)
         claims: dict[str, Claim] = {}
         if texts:
             vectors = await self._embed(texts)
-            claims = {t: read_claim(t, v) for t, v in zip(texts, vectors, strict=True)}
+            required = {check.claim: check.required for check in checks}
+            claims = {
+                text: read_claim(text, vector, required=required.get(text, ""))
+                for text, vector in zip(texts, vectors, strict=True)
+            }
             await self._prepare()
         decisions = [self._decide(check, claims) for check in checks]
         if self._verifier is not None:
@@ -178,11 +195,14 @@ class Grounder:
     def _check(self, sentence: Sentence) -> _Check:
         text = sentence.claim
         clauses = sentence.clauses if text.strip() else ()
-        attributable = self._options.attribute and bool(self._sources) and is_claim(text)
-        asked = {text, *clauses} if clauses else {text} if attributable else set[str]()
+        short = bool(self._question) and is_short_answer(text)
+        claim, required = (f"{self._question} {text}", text) if short else (text, "")
+        attributable = self._options.attribute and bool(self._sources)
+        attributable = attributable and (short or is_claim(text))
+        asked = {claim, *clauses} if clauses else {claim} if attributable else set[str]()
         # Words that say nothing ("and so on") are found in every passage.
         texts = tuple(sorted(one for one in asked if read_terms(one).words))
-        return _Check(sentence, text, clauses, attributable, texts)
+        return _Check(sentence, claim, required, clauses, attributable, texts)
 
     def _decide(self, check: _Check, claims: dict[str, Claim]) -> _Decision:
         kept: dict[int, Support] = {}
@@ -190,21 +210,25 @@ class Grounder:
         for at, piece in enumerate(check.sentence.pieces):
             if piece.number is None:
                 continue
-            support = self._verify(check.text, next(clauses, ""), piece.number, claims)
-            if support is None:
+            clause = next(clauses, "")
+            wordings = (check.claim,) if check.required else (check.claim, clause)
+            support = self._verify(wordings, piece.number, claims)
+            if support is None or not self._answers(support, claims):
                 self._removed += 1
             else:
                 kept[at] = support
         found = None
         if not kept and check.attributable:
-            found = self._attribute(claims[check.text])
+            found = self._attribute(claims[check.claim])
+            if found and not self._answers(found, claims):
+                found = None
         return _Decision(check, kept, found)
 
     async def _judge(self, decisions: Sequence[_Decision], verifier: Verifier) -> list[_Decision]:
         """What is left of the decisions when the verifier has read each claim and its evidence."""
         supports = [support for decision in decisions for support in decision.supports]
         pairs = [
-            Pair(claim=decision.check.text, evidence=support.text)
+            Pair(claim=decision.check.claim, evidence=support.text)
             for decision in decisions
             for support in decision.supports
         ]
@@ -233,19 +257,25 @@ class Grounder:
         )
 
     def _verify(
-        self, text: str, clause: str, number: int, claims: dict[str, Claim]
+        self, wordings: Sequence[str], number: int, claims: dict[str, Claim]
     ) -> Support | None:
         assert self._attributor is not None or not claims  # noqa: S101 - prepared with claims
         if self._attributor is None:
             return None
         found = [
             support
-            for claim in (text, clause)
+            for claim in wordings
             if claim in claims
             and (support := self._attributor.support(claims[claim], number=number))
         ]
         best = max(found, key=lambda support: support.score, default=None)
         return best if best and best.score >= self._options.floor else None
+
+    def _answers(self, support: Support, claims: Mapping[str, Claim]) -> bool:
+        """Whether this is about the question, or a sentence before it was."""
+        if not self._answered and self._attributor is not None:
+            self._answered = self._attributor.answers(claims[self._question], support)
+        return self._answered
 
     def _attribute(self, claim: Claim) -> Support | None:
         best = self._attributor.best(claim) if self._attributor else None
@@ -302,7 +332,8 @@ class _Check(NamedTuple):
     """What has to be asked of a sentence before it can go."""
 
     sentence: Sentence
-    text: str
+    claim: str  # its words, completed by the question where they are few
+    required: str  # these few words
     clauses: tuple[str, ...]
     attributable: bool
     texts: tuple[str, ...]

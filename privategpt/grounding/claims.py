@@ -7,6 +7,7 @@ import re
 from privategpt.grounding.lexical import read_terms
 
 _FEWEST_CONTENT_WORDS = 2
+_MOST_OF_A_SHORT_ANSWER = 3
 _QUESTION = re.compile(r"[?？؟][\"'”’)»*_\]]*\Z")
 _BLOCK = re.compile(r"#{1,6}\s|\||\*\*[^*]*[^.!*。！]\*\*:?\Z|[-*_=]{3,}\Z|\[\^?[^\]]+\]:|<")
 _INTRODUCTION = re.compile(r"[:：][*_]*\Z")
@@ -45,9 +46,25 @@ def is_claim(sentence: str) -> bool:
     Questions, greetings, "I don't know", headings, table rows, introductions that end in a colon
     and sentences of fewer than two content words do not.
     """
+    return _states(sentence) and _content_words(sentence) >= _FEWEST_CONTENT_WORDS
+
+
+def is_question(sentence: str) -> bool:
+    """Whether `sentence` ends as questions do."""
+    return bool(_QUESTION.search(sentence.strip()))
+
+
+def is_short_answer(sentence: str) -> bool:
+    """Whether `sentence` may be a name, a number or a few words that only a question completes."""
+    return _states(sentence) and 0 < _content_words(sentence) <= _MOST_OF_A_SHORT_ANSWER
+
+
+def _states(sentence: str) -> bool:
     text = _LIST_MARK.sub("", sentence.strip(), count=1)
     if not text or _QUESTION.search(text) or _BLOCK.match(text) or _INTRODUCTION.search(text):
         return False
-    if _NO_CLAIM.match(text.replace("’", "'")):
-        return False
-    return len(read_terms(text).words) >= _FEWEST_CONTENT_WORDS
+    return not _NO_CLAIM.match(text.replace("’", "'"))
+
+
+def _content_words(sentence: str) -> int:
+    return len(read_terms(_LIST_MARK.sub("", sentence.strip(), count=1)).words)

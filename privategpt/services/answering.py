@@ -163,11 +163,16 @@ class Answering:
         options = GroundingOptions(
             markers=not _is_structured(request),
             visible=request.cite,
+            must_answer=request.context_only,
             addresses=_addresses(prompt.sources) if self._remove_foreign_links else None,
         )
         reply = GroundedReply(
             grounder=Grounder(
-                prompt.sources, self._embed, options=options, verifier=self._verifier
+                prompt.sources,
+                self._embed,
+                question=retrieval_query(request.messages),
+                options=options,
+                verifier=self._verifier,
             ),
             state=self._state,
             tenant=request.tenant,

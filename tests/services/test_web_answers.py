@@ -127,6 +127,7 @@ async def test_a_web_result_cannot_speak_for_the_system_or_forge_a_source(tmp_pa
 
 async def test_with_context_only_the_web_alone_can_ground_an_answer(tmp_path: Path) -> None:
     wired = library(tmp_path)
-    events = await answer(wired, asking(use_context=True, context_only=True))
+    question = "Is Saturday in Lisbon forecast to be sunny?"
+    events = await answer(wired, asking(question, use_context=True, context_only=True))
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert text == FORECAST

@@ -37,8 +37,10 @@ def source(number: int, start: int = 0) -> Source:
 SOURCES = (source(1, start=8), source(2), source(3))
 
 
-async def ground(*parts: str, options: GroundingOptions | None = None) -> Grounding:
-    grounder = Grounder(SOURCES, BagOfWords(), options=options)
+async def ground(
+    *parts: str, question: str = "", options: GroundingOptions | None = None
+) -> Grounding:
+    grounder = Grounder(SOURCES, BagOfWords(), question=question, options=options)
     text = "".join([await grounder.feed(part) for part in parts])
     rest = await grounder.finish()
     return rest._replace(text=text + rest.text)
@@ -162,6 +164,74 @@ async def test_a_marker_alone_has_nothing_to_support() -> None:
     answer = await ground("\n\n[1]\n\n[2]: https://x.example\n")
     assert answer.citations == ()
     assert answer.removed == 1
+
+
+@pytest.mark.parametrize("marker", ["", " [1]"])
+async def test_a_few_words_are_held_against_a_source_with_the_question_they_answer(
+    marker: str,
+) -> None:
+    answer = await ground(f"24 °C{marker}.", question="How high is it in sunny Lisbon on Saturday?")
+    assert answer.text == "24 °C [1]."
+    assert cited(answer) == [(1, "Saturday in Lisbon is sunny with a high of 24 °C.")]
+    assert (await ground("24 °C.", question="How warm was Oslo in May?")).citations == ()
+    assert_invariants(answer)
+
+
+@pytest.mark.parametrize(
+    "text", ["30 °C [1].", "30 °C.", "Rainy [1].", "[1]", "I don't know.", "Is it?"]
+)
+async def test_a_question_supports_nothing_that_the_sources_do_not_say(text: str) -> None:
+    answer = await ground(text, question="How high is it in sunny Lisbon on Saturday?")
+    assert (answer.citations, answer.grounded) == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("question", "grounded"),
+    [
+        ("Is Saturday in Lisbon sunny?", True),
+        ("Tell me of the sea.", True),  # no question: a summary is asked for, or a letter
+        ("Is Saturday in Lisburn sunny?", False),
+        ("Which 7 days in Lisbon are sunny?", False),
+        ("Is Saturday in Lisbon not sunny?", False),
+        ("Who painted the ceiling with angels of gold?", False),
+    ],
+)
+@pytest.mark.parametrize("marker", ["", " [1]"])
+async def test_what_must_answer_has_to_do_with_what_was_asked(
+    question: str, grounded: bool, marker: str
+) -> None:
+    said = f"Saturday in Lisbon is sunny with a high of 24 °C{marker}."
+    answer = await ground(said, question=question, options=GroundingOptions(must_answer=True))
+    assert answer.grounded == grounded
+    assert (await ground(said, question=question)).grounded
+    assert_invariants(answer)
+
+
+@pytest.mark.parametrize(("question", "grounded"), [("rose", True), ("fell", False)])
+async def test_a_question_the_other_way_round_is_not_answered(
+    question: str, grounded: bool
+) -> None:
+    text = "The rents of the old harbour rose."
+    rents = Source(number=1, title="Rents", text=text, document=None, start=0, end=len(text))
+    grounder = Grounder(
+        [rents],
+        BagOfWords(),
+        question=f"Which rents of the harbour {question}?",
+        options=GroundingOptions(must_answer=True),
+    )
+    await grounder.feed(text)
+    assert (await grounder.finish()).grounded == grounded
+
+
+async def test_once_a_question_is_answered_more_may_be_said() -> None:
+    options = GroundingOptions(must_answer=True)
+    parts = ["Saturday in Lisbon is sunny with a high of 24 °C. ", "Dogs bark loudly at night."]
+    for said in (parts, ["".join(parts)]):
+        answer = await ground(*said, question="Is Saturday in Lisbon sunny?", options=options)
+        assert [citation.source.number for citation in answer.citations] == [1, 2]
+    for said in (parts[::-1], ["".join(parts[::-1])]):
+        answer = await ground(*said, question="Is Saturday in Lisbon sunny?", options=options)
+        assert [citation.source.number for citation in answer.citations] == [1]
 
 
 async def test_no_sources_means_no_markers_and_no_question_to_the_model() -> None:
