@@ -248,7 +248,11 @@ async def test_a_full_disk_is_refused_before_a_memory_map_finds_no_room_on_it(
 ) -> None:
     index = await open_index(tmp_path)
     full = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+
+    def usage(_: Path) -> object:
+        return full
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
     with pytest.raises(EngineUnavailable, match="disk is full"):
         await index.upsert([chunk(1)])
     with pytest.raises(EngineUnavailable, match="disk is full"):

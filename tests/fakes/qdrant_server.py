@@ -8,7 +8,7 @@ import asyncio
 import json
 import warnings
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 from qdrant_client import AsyncQdrantClient, models
@@ -79,6 +79,5 @@ class QdrantServer:
 def _plain(result: Any) -> Any:
     if isinstance(result, BaseModel):
         return result.model_dump(mode="json")
-    if isinstance(result, list):
-        return [_plain(one) for one in cast("list[Any]", result)]
-    return result
+    many: list[Any] | None = result if isinstance(result, list) else None
+    return result if many is None else [_plain(one) for one in many]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privategpt.domain.errors import CorruptFile, EmbeddingModelChanged
-from privategpt.services.batch import BatchResult, files_below, ingest_files
+from privategpt.domain.errors import EmbeddingModelChanged
 from privategpt.services.maintenance import (
     Violation,
     refuse_changed_embedding,
@@ -78,35 +77,3 @@ async def test_an_interrupted_reindex_is_seen_at_the_next_start(library: WiredLi
         )
     with pytest.raises(EmbeddingModelChanged, match="interrupted"):
         await refuse_changed_embedding(state=library.state, embedding=library.embedding)
-
-
-def test_folders_are_walked_in_order_and_hidden_files_left_out(tmp_path: Path) -> None:
-    for name in ("b.txt", "sub/a.txt", "sub/.hidden/c.txt", ".d.txt"):
-        path = tmp_path / "docs" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("x")
-    single = tmp_path / "single.txt"
-    single.write_text("x")
-    found = files_below([tmp_path / "docs", single])
-    assert [file.name for file in found] == ["b.txt", "sub/a.txt", "single.txt"]
-
-
-async def test_a_batch_reports_what_fails_and_goes_on(
-    library: WiredLibrary, tmp_path: Path
-) -> None:
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    for name in ("a.txt", "b.txt", "c.txt"):
-        (folder / name).write_text(f"Text of {name}.")
-    library.parser.refusals["b.txt"] = CorruptFile("broken")
-    done: list[str] = []
-    ingestion = library.ingestion
-    result = await ingest_files(
-        files_below([folder]), ingestion=ingestion, tenant="ann", progress=done.append
-    )
-    assert result == BatchResult(ingested=2, already_there=0, failures=(("b.txt", "broken"),))
-    assert sorted(done) == ["a.txt", "b.txt", "c.txt"]
-    again = await ingest_files(
-        files_below([folder]), ingestion=ingestion, tenant="ann", progress=done.append
-    )
-    assert (again.ingested, again.already_there) == (0, 2)
