@@ -79,5 +79,6 @@ class QdrantServer:
 def _plain(result: Any) -> Any:
     if isinstance(result, BaseModel):
         return result.model_dump(mode="json")
-    many: list[Any] | None = result if isinstance(result, list) else None
-    return result if many is None else [_plain(one) for one in many]
+    if hasattr(result, "append"):
+        return [_plain(one) for one in result]
+    return result
