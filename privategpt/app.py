@@ -16,6 +16,7 @@ from privategpt.api.auth import Authentication
 from privategpt.api.bounds import BodyBounds
 from privategpt.api.deps import ApiOptions, Services
 from privategpt.api.metrics import Metrics
+from privategpt.api.one_by_one import OneByOne
 from privategpt.api.request_ids import RequestIds
 from privategpt.api.request_log import RequestLog
 from privategpt.api.routes import (
@@ -88,6 +89,7 @@ def create_app(
     app.state.services = services
     app.state.options = options
     app.state.metrics = metrics
+    app.state.turns = Turns()
     for family in (
         chat,
         completions,
@@ -116,7 +118,7 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["x-request-id", "retry-after"],
         )
-    app.add_middleware(Turns)
+    app.add_middleware(OneByOne, turns=app.state.turns)
     app.add_middleware(RequestLog, metrics=metrics, clock=clock)
     app.add_middleware(RequestIds, new_id=services.new_id)
     return app

@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 
 from privategpt.api.metrics import Metrics
 from privategpt.api.profiles import ModelCatalog
+from privategpt.api.turns import Turns
 from privategpt.domain.access import ApiKey
 from privategpt.domain.answers import AnswerEvent
 from privategpt.domain.documents import Document, DocumentFilter, DocumentInfo
@@ -218,6 +219,11 @@ def options_of(request: Request) -> ApiOptions:
 def metrics_of(request: Request) -> Metrics:
     """The metrics of the app that serves `request`."""
     return cast(Metrics, request.app.state.metrics)
+
+
+def turns_of(request: Request) -> Turns:
+    """What the requests and streams of the app that serves `request` share the loop by."""
+    return cast(Turns, request.app.state.turns)
 
 
 def base_url(request: Request) -> str:

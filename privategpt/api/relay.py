@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -11,17 +11,29 @@ from typing import Generic, Self, TypeVar
 T = TypeVar("T")
 
 
+async def nobody_else() -> None:
+    """The turn of who is alone."""
+
+
 class Relay(Generic[T]):
     """Runs `items` ahead of its reader by at most `capacity` items.
 
+    A generator that is faster than its reader waits for its `turn` whenever it is so far ahead.
     The generator is started, iterated and closed in one task, as its timeouts and task groups
     need, while the reader may give up waiting, and leave, at any time. Leaving the context stops
     the generator where it is and returns once it has cleaned up.
     """
 
-    def __init__(self, items: AsyncGenerator[T], *, capacity: int = 16) -> None:
+    def __init__(
+        self,
+        items: AsyncGenerator[T],
+        *,
+        capacity: int = 32,
+        turn: Callable[[], Awaitable[None]] = nobody_else,
+    ) -> None:
         self._items = items
         self._capacity = capacity
+        self._turn = turn
         self._waiting: list[T] = []
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
@@ -52,6 +64,7 @@ class Relay(Generic[T]):
                 while len(self._waiting) >= self._capacity:
                     self._drained.clear()
                     await self._drained.wait()
+                    await self._turn()
 
     async def take(self, timeout_s: float | None = None) -> list[T] | None:
         """Everything that waits, or what comes next; None is silence for `timeout_s`.

@@ -22,6 +22,7 @@ from privategpt.api.disconnect import while_connected
 from privategpt.api.errors import stream_error
 from privategpt.api.jsontext import dump_line
 from privategpt.api.relay import Relay
+from privategpt.api.turns import Turns
 from privategpt.domain.answers import AnswerEvent
 from privategpt.domain.errors import EngineUnavailable, PrivateGptError
 
@@ -69,10 +70,11 @@ class EventStream(EventSourceResponse, Generic[EventT]):
         encode: Callable[[EventT], Iterable[Chunk]],
         heartbeat: Callable[[], Chunk],
         options: ApiOptions,
+        turns: Turns,
         form: StreamForm = OPENAI,
     ) -> None:
         self._form = form
-        self._relay = Relay(events)
+        self._relay = Relay(events, turn=turns.mine)
         self._encode = encode
         self._heartbeat = heartbeat
         self._options = options

@@ -1,8 +1,9 @@
-"""A crowd of requests is let in one by one, so that /health is answered in between.
+"""A crowd is served one by one, so that /health is answered in between.
 
 Everything runs in one event loop, and each of its turns does all that is ready. Two hundred
 requests that arrive in one moment would be validated, searched for and sent on in one turn each
-step, and whoever asks for anything meanwhile would wait for all of them, several times.
+step, as would a hundred streams whose engines are faster than their readers; and whoever asks for
+anything meanwhile would wait for all of them, several times.
 """
 
 from __future__ import annotations
@@ -10,25 +11,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-from privategpt.api.request_log import PROBES
-
 
 class Turns:
-    """Lets one request begin in a turn of the event loop; the others wait, first come first."""
+    """Gives one of those who ask a turn of the event loop each, first come first served."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in PROBES:
-            await self._my_turn()
-        await self._app(scope, receive, send)
-
-    async def _my_turn(self) -> None:
+    async def mine(self) -> None:
+        """Return when it is the caller's turn: at once, if nobody has had one in this turn."""
         loop = asyncio.get_running_loop()
         if self._taken:
             place = loop.create_future()
@@ -39,7 +31,7 @@ class Turns:
             loop.call_soon(self._next, loop)
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In the next turn: let the next one in, past those who have left."""
+        """In the next turn of the loop: the next one, past those who have left."""
         while self._waiting:
             place = self._waiting.popleft()
             if not place.done():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privategpt.api.relay import Relay
+from privategpt.api.turns import Turns
 
 
 async def numbers(count: int, *, closed: asyncio.Event | None = None) -> AsyncGenerator[int]:
@@ -102,3 +103,27 @@ async def test_an_interruption_after_the_end_changes_nothing() -> None:
 async def test_a_relay_is_read_inside_its_context() -> None:
     with pytest.raises(RuntimeError, match="inside its context"):
         await Relay(numbers(1)).take()
+
+
+async def test_of_streams_that_are_faster_than_their_readers_one_goes_on_in_each_turn() -> None:
+    turns, ahead = Turns(), [0] * 4
+
+    async def endless(stream: int) -> AsyncGenerator[int]:
+        while True:
+            ahead[stream] += 1
+            yield stream
+
+    async def read(stream: int) -> None:
+        async with Relay(endless(stream), capacity=2, turn=turns.mine) as relay:
+            while ahead[stream] < 20:
+                await relay.take()
+
+    reading = [asyncio.create_task(read(stream)) for stream in range(len(ahead))]
+    for _ in range(3):
+        await asyncio.sleep(0)  # All have begun.
+    while not any(task.done() for task in reading):
+        before = sum(ahead)
+        await asyncio.sleep(0)
+        assert sum(ahead) - before <= 2, "more than one stream went on in one turn"
+        assert max(ahead) - min(ahead) <= 4, "one stream goes on at the cost of another"
+    await asyncio.gather(*reading)

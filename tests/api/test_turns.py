@@ -6,6 +6,7 @@ import asyncio
 
 from starlette.types import Message, Receive, Scope, Send
 
+from privategpt.api.one_by_one import OneByOne
 from privategpt.api.turns import Turns
 
 CROWD = 5
@@ -16,14 +17,14 @@ class Door:
 
     def __init__(self) -> None:
         self.entered: list[str] = []
-        self.turns = Turns(self._enter)
+        self.one_by_one = OneByOne(self._enter, turns=Turns())
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.entered.append(scope["path"])
 
     def knock(self, path: str, kind: str = "http") -> asyncio.Task[None]:
         scope = {"type": kind, "path": path}
-        return asyncio.create_task(self.turns(scope, _never, _nowhere))
+        return asyncio.create_task(self.one_by_one(scope, _never, _nowhere))
 
 
 async def _never() -> Message:

@@ -9,12 +9,13 @@ from typing import Protocol
 
 from fastapi import Request, Response
 
-from privategpt.api.deps import Answers, ApiOptions, Services, base_url, options_of
+from privategpt.api.deps import Answers, ApiOptions, Services, base_url, options_of, turns_of
 from privategpt.api.disconnect import while_connected
 from privategpt.api.encode.openai_chat import SEED_MODEL, ReplyHead
 from privategpt.api.encode.views import Json, Views
 from privategpt.api.jsontext import JsonResponse
 from privategpt.api.sse import OPENAI, AnswerStream, StreamForm
+from privategpt.api.turns import Turns
 from privategpt.api.wire.answering import Answerable
 from privategpt.api.wire.generation import GenerationBody
 from privategpt.domain.answers import (
@@ -24,6 +25,8 @@ from privategpt.domain.answers import (
     UsageCounted,
 )
 from privategpt.services.answering import AnswerRequest
+
+EVENTS_IN_A_TURN = 32
 
 
 class Encoder(Protocol):
@@ -66,16 +69,23 @@ async def send(
             encode=encoder.encode,
             heartbeat=encoder.heartbeat,
             options=options_of(request),
+            turns=turns_of(request),
             form=form,
         )
-    reply = await while_connected(request.receive, _folded(events, encoder, fold))
-    return JsonResponse(reply)
+    folded = _folded(events, encoder, fold, turns=turns_of(request))
+    return JsonResponse(await while_connected(request.receive, folded))
 
 
-async def _folded(events: AsyncGenerator[AnswerEvent], encoder: Encoder, fold: Fold) -> Json:
+async def _folded(
+    events: AsyncGenerator[AnswerEvent], encoder: Encoder, fold: Fold, *, turns: Turns
+) -> Json:
+    count = 0
     async with aclosing(events) as open_events:
         async for event in open_events:
             fold.add(encoder.encode(event))
+            count += 1
+            if count % EVENTS_IN_A_TURN == 0:
+                await turns.mine()
     return fold.reply()
 
 
