@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathField
 
 from privategpt.api.auth import CallerDep
-from privategpt.api.deps import OptionsDep, ServicesDep
+from privategpt.api.deps import OptionsDep, ServicesDep, turns_of
 from privategpt.api.encode.jobs import JobEvents, job_json
 from privategpt.api.errors import stream_error
 from privategpt.api.jsontext import JsonResponse, JsonRoute
@@ -70,7 +70,7 @@ async def get_job(job_id: JobId, services: ServicesDep, caller: CallerDep) -> Js
     responses={**ERRORS, **JOB_EVENTS},
 )
 async def follow_job(
-    job_id: JobId, services: ServicesDep, options: OptionsDep, caller: CallerDep
+    request: Request, job_id: JobId, services: ServicesDep, options: OptionsDep, caller: CallerDep
 ) -> Response:
     """The job as server-sent events: now, after every change, and at its end, which is the last.
 
@@ -82,6 +82,7 @@ async def follow_job(
         encode=events.encode,
         heartbeat=events.heartbeat,
         options=options,
+        turns=turns_of(request),
         form=EVENTS,
     )
 
