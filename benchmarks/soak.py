@@ -3,9 +3,11 @@
     python -m benchmarks.soak --seconds 120
 
 Thirty clients leave large streams at once, two hundred chat, fifty read slowly, a hundred stream
-at an engine's pace. /health is asked all the while. The engine is scripted and in a process of
-its own, as are the server and this: three on what processors there are, so read the figures
-beside those of the engine asked directly, in the same run.
+at an engine's pace. /health is asked all the while, and so is a bare server that does nothing else.
+The engine is scripted and in a process of its own, as are the servers and this: four on what
+processors there are, so read the figures beside those of the bare server, and of the engine asked
+directly, in the same run. The loads come twice: what the first leaves behind is what the memory
+allocator keeps, what the second adds is a leak.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import socket
 import sys
 import tempfile
 import time
@@ -22,6 +25,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from tests.e2e.processes import Use, descriptors, family
 from tests.e2e.stacks import ours
@@ -34,6 +40,7 @@ CEILING_TOKENS = 200
 SLOW_READ_BYTES = 512
 PROBE_S = 0.05
 HEALTHY_S = 0.2
+GROWTH = 0.05
 
 
 async def serve_engine() -> None:
@@ -71,6 +78,8 @@ async def _write_reply(writer: asyncio.StreamWriter, asked: dict[str, float]) ->
     for number in range(int(asked["tokens"])):
         if pace_s:
             await asyncio.sleep(max(0.0, began + number * pace_s - loop.time()))
+        elif number % 16 == 0:
+            await asyncio.sleep(0)  # As many as ask are served at the same time.
         writer.write(_chunk({"content": "word "}, None))
         await writer.drain()
     writer.write(_chunk({}, "stop") + b"data: [DONE]\n\n")
@@ -83,11 +92,29 @@ def _chunk(delta: dict[str, str], reason: str | None) -> bytes:
     return b"data: " + json.dumps({**frame, "choices": [choice]}).encode() + b"\n\n"
 
 
+async def serve_bare() -> None:
+    """A server as ours is run, with an application that only says that it is there."""
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    bound = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
+    serving = asyncio.create_task(uvicorn.Server(config).serve(sockets=[bound]))
+    print(f"http://127.0.0.1:{bound.getsockname()[1]}", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    serving.cancel()
+
+
+ROLES = {"engine": serve_engine, "bare": serve_bare}
+
+
 @asynccontextmanager
-async def engine() -> AsyncGenerator[str]:
-    """The scripted engine in a process of its own; yields its address."""
+async def role(name: str) -> AsyncGenerator[str]:
+    """One of the `ROLES` in a process of its own; yields its address."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.soak", "--engine"),
+        *(sys.executable, "-m", "benchmarks.soak", "--role", name),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -216,14 +243,19 @@ class Holds:
         )
 
 
+def own(pid: int) -> Use:
+    """What that process alone uses."""
+    return next(use for use in family(pid) if use.pid == pid)
+
+
 async def holds(pid: int, engine_url: str) -> Holds:
     """What the server's own process has now, and how many streams the engine has open."""
-    own: Use = next(use for use in family(pid) if use.pid == pid)
+    own_use = own(pid)
     body = (await _get(engine_url, "/v1/models")).rpartition(b"\r\n\r\n")[2]
     return Holds(
-        resident_mb=own.resident_bytes / 1e6,
+        resident_mb=own_use.resident_bytes / 1e6,
         descriptors=descriptors(pid),
-        threads=own.threads,
+        threads=own_use.threads,
         upstream=int(json.loads(body)["open"]),
     )
 
@@ -266,42 +298,81 @@ async def ceiling(url: str) -> float:
     return sum(counts) / (time.monotonic() - began)
 
 
+@dataclass(slots=True)
+class Soak:
+    """One run: a server, its engine, a bare server. `kept` is whether all promises were."""
+
+    url: str
+    pid: int
+    engine_url: str
+    bare_url: str
+    kept: bool = True
+
+    async def loads(self, share_s: float) -> Holds:
+        """Every load once, /health asked meanwhile; what the server holds at the end."""
+        ours_probe, bare_probe = Probe(self.url), Probe(self.bare_url)
+        probing = [asyncio.create_task(probe.run()) for probe in (ours_probe, bare_probe)]
+        for name, phase in PHASES.items():
+            told = await phase(self.url, share_s)
+            p99_s, bare_s = ours_probe.p99(), bare_probe.p99()
+            # What a bare server takes as well is the machine's doing.
+            self.kept = self.kept and p99_s <= HEALTHY_S + bare_s
+            print(
+                f"{name:15} /health p99 {p99_s * 1000:.0f} ms, bare {bare_s * 1000:.0f} ms; "
+                f"{told}; {await self.holds()}",
+                flush=True,
+            )
+        for task in probing:
+            task.cancel()
+        return await self.holds()
+
+    async def memory(self, share_s: float, idle_s: float) -> None:
+        """The loads twice, with a rest behind each."""
+        resident: list[float] = []
+        for round_ in ("first", "second"):
+            await self.loads(share_s)
+            await asyncio.sleep(idle_s)
+            now = await self.holds()
+            resident.append(now.resident_mb)
+            print(f"{round_} rest     {now}", flush=True)
+        self.kept = self.kept and resident[1] <= resident[0] * (1 + GROWTH)
+
+    async def pace(self, share_s: float) -> None:
+        """What is kept of the engine's pace, and how fast it goes without one."""
+        paced, direct_pace = (
+            await pace_of(self.url, share_s),
+            await pace_of(self.engine_url, share_s),
+        )
+        self.kept = self.kept and paced.kept >= 0.95
+        print(f"pace kept       {paced} through the server, {direct_pace} direct")
+        before_s = own(self.pid).processor_s
+        through, direct = await ceiling(self.url), await ceiling(self.engine_url)
+        each_us = (own(self.pid).processor_s - before_s) / (PACED * CEILING_TOKENS) * 1e6
+        print(f"ceiling         {through:.0f} tokens/s, {direct:.0f} direct", flush=True)
+        print(f"                {each_us:.0f} us of the server's processor time for a token")
+
+    async def holds(self) -> Holds:
+        """See `holds`."""
+        return await holds(self.pid, self.engine_url)
+
+
 async def soak(seconds: float, idle_s: float) -> bool:
     """Run everything and print it; whether all that is promised was kept."""
-    share_s = max(5.0, seconds / (len(PHASES) + 3))
-    kept = True
+    share_s = max(5.0, seconds / (2 * len(PHASES) + 3))
     with tempfile.TemporaryDirectory() as folder:
-        async with engine() as engine_url:
+        async with role("engine") as engine_url, role("bare") as bare_url:
             server = ours(Path(folder) / "data", f"{engine_url}/v1")
             url, process = await asyncio.to_thread(server.__enter__)
             try:
+                run = Soak(url, process.pid, engine_url, bare_url)
                 await asyncio.gather(*(tokens_of(url, 5) for _ in range(20)))
                 await asyncio.sleep(2)
-                before = await holds(process.pid, engine_url)
-                print(f"before          {before}", flush=True)
-                probe = Probe(url)
-                probing = asyncio.create_task(probe.run())
-                for name, phase in PHASES.items():
-                    told = await phase(url, share_s)
-                    p99_s = probe.p99()
-                    kept = kept and p99_s <= HEALTHY_S
-                    now = await holds(process.pid, engine_url)
-                    print(f"{name:15} /health p99 {p99_s * 1000:.0f} ms; {told}; {now}", flush=True)
-                probing.cancel()
-                await asyncio.sleep(idle_s)
-                print(
-                    f"after {idle_s:g} s idle  {await holds(process.pid, engine_url)}", flush=True
-                )
-                paced, direct_pace = await pace_of(url, share_s), await pace_of(engine_url, share_s)
-                kept = kept and paced.kept >= 0.95
-                print(f"pace kept       {paced} through the server, {direct_pace} direct")
-                through, direct = await ceiling(url), await ceiling(engine_url)
-                print(f"ceiling         {through:.0f} tokens/s, {direct:.0f} direct", flush=True)
-                await asyncio.sleep(idle_s)
-                print(f"at the end      {await holds(process.pid, engine_url)}", flush=True)
+                print(f"before          {await run.holds()}", flush=True)
+                await run.memory(share_s, idle_s)
+                await run.pace(share_s)
             finally:
                 await asyncio.to_thread(server.__exit__, None, None, None)
-    return kept
+    return run.kept
 
 
 def main() -> None:
@@ -309,12 +380,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0, help="for all loads together")
     parser.add_argument("--idle", type=float, default=30.0, help="seconds of rest after them")
-    parser.add_argument("--engine", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--role", choices=ROLES, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.engine:
-        asyncio.run(serve_engine())
+    if options.role:
+        asyncio.run(ROLES[options.role]())
     elif not asyncio.run(soak(options.seconds, options.idle)):
-        sys.exit("/health took longer than 200 ms, or the pace was not kept")
+        sys.exit("/health took 200 ms longer than bare, memory grew, or the pace was not kept")
 
 
 if __name__ == "__main__":
