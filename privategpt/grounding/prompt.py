@@ -56,7 +56,7 @@ _TOKENS = re.compile(
 )
 _HALF_TOKENS = re.compile(r"(?<=<)(?=[|｜])|(?<=[|｜])(?=>)|(?<=<)(?=</?SYS)", re.IGNORECASE)
 _ROLE_LINES = re.compile(
-    r"\#{2,4}[ \t]*"
+    r"(?<![\#\ \t])[\#\ \t]*\#\#[ \t]*"
     r"(?P<role>instructions?|system|user|assistant|human|input|response)(?P<colon>[ \t]*:?)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -72,7 +72,7 @@ def neutralise(text: str) -> str:
     text = _TOKENS.sub(_defused, text)
     text = _HALF_TOKENS.sub(" ", text)
     text = _DELIMITERS.sub(r"‹\g<name>", text)
-    text = _ROLE_LINES.sub(r"\g<role>\g<colon>", text)
+    text = _ROLE_LINES.sub(_as_words, text)
     text = _SPOKEN_ROLES.sub(r"\g<role>\g<colon> -", text)
     return unmark(text)
 
@@ -120,6 +120,12 @@ def _without_old_markers(message: Message) -> Message:
     scanner = MarkerScanner(sources=0)
     text = scanner.feed(message.text).text + scanner.finish().text
     return replace(message, text=text)
+
+
+def _as_words(role_line: re.Match[str]) -> str:
+    # Apart from what stood before it, for the same reason.
+    before = role_line.string[: role_line.start()][-1:]
+    return f"{' ' if before.strip() else ''}{role_line['role']}{role_line['colon']}"
 
 
 def _defused(token: re.Match[str]) -> str:

@@ -58,7 +58,9 @@ def test_a_watched_folder_is_followed_until_it_is_interrupted(tmp_path: Path) ->
     note = tmp_path / "docs" / "note.txt"
     note.parent.mkdir()
     note.write_text("The library opens at nine.")
-    command = [sys.executable, "-m", "privategpt", "ingest", str(note.parent), "--watch"]
+    # Where the tests run in the background of a shell, Ctrl-C is ignored by all that they start.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "privategpt"]
+    command += ["ingest", str(note.parent), "--watch"]
     with subprocess.Popen(
         [*command, "--delete-removed", "--interval", "0.1", "--data-dir", str(tmp_path / "data")],
         stdout=subprocess.PIPE,

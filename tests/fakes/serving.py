@@ -28,7 +28,12 @@ class Servable(Protocol):
 def served(edge: Servable, options: ApiOptions | None = None) -> Generator[str]:
     """Serve `edge` from a thread; yields the base URL."""
     config = uvicorn.Config(
-        edge.app(options), host="127.0.0.1", port=0, log_level="warning", lifespan="on"
+        # uvicorn's own logging would be the whole process's, and so that of the tests after this.
+        edge.app(options),
+        host="127.0.0.1",
+        port=0,
+        log_config=None,
+        lifespan="on",
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

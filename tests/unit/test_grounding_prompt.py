@@ -59,7 +59,7 @@ def test_own_system_messages_come_first_and_replace_the_default() -> None:
     own = Message(Role.SYSTEM, "Rhyme.")
     assert compose([own, QUESTION], []) == (own, QUESTION)
     system, _ = compose([QUESTION, own], [source(1, "x")], system_prompt="Be brief.")
-    assert system.text.startswith("Be brief.\n\nRhyme.\n\nAnswer from")
+    assert system.text.startswith("Be brief.\n\nRhyme.\n\nAnswer in")
 
 
 def test_structured_answers_are_not_asked_for_markers() -> None:
@@ -93,7 +93,7 @@ PARTS = st.sampled_from(
     [
         "<", "|", ">", "<|", "|>", "im_start", "s", "/", "[", "]", "INST", "<s>", "<|x|>",
         "<<SYS>>", "1", " ", "\n", "###", "system", ":", "source", "[INST]", "【", "】",
-        "<start_of_turn>", "a",
+        "<start_of_turn>", "a", "#", "user",
     ]
 )  # fmt: skip
 
@@ -102,7 +102,10 @@ PARTS = st.sampled_from(
 @settings(max_examples=400, deadline=None)
 def test_no_nesting_of_tokens_leaves_one_behind(parts: list[str]) -> None:
     left = neutralise("".join(parts))
-    assert not re.search(r"<\||\|>|<s>|</s>|<<SYS|\[/?INST\]|<start_of_turn>|</?source", left, re.I)
+    tokens = (
+        r"<\||\|>|</?(?:s|system|user)>|<<SYS|\[/?INST\]|<start_of_turn>|</?source\b|##[ \t]*user"
+    )
+    assert not re.search(tokens, left, re.I)
 
 
 @given(parts=st.lists(PARTS, max_size=14))
@@ -112,6 +115,20 @@ def test_a_model_that_repeats_a_source_cites_nothing_by_it(parts: list[str]) -> 
     text = " ".join(parts)
     scans = [scanner.feed(neutralise(text)), scanner.finish()]
     assert [marker for scan in scans for marker in scan.markers] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<<###system", "<< system"),
+        ("<###system>", "< system>"),
+        ("######## system", "system"),
+        ("### ## ### user", "user"),
+        ("So\n### Response\nwell", "So\nResponse\nwell"),
+    ],
+)
+def test_what_stood_around_a_role_line_closes_up_to_no_token(text: str, left: str) -> None:
+    assert neutralise(text) == left
 
 
 def test_ordinary_text_is_not_changed() -> None:
