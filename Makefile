@@ -61,7 +61,7 @@ bench: $(VENV)/.installed-dev ## Measure speed beside each engine's bare limit
 soak: $(VENV)/.installed-dev ## Load that hurts, then rest: what is answered and what is given back
 	$(BIN)/python -m benchmarks.soak
 
-crash: $(VENV)/.installed-dev ## Kill, fill and break at every write, then prove what is left (an hour)
+crash: $(VENV)/.installed-dev ## Kill, fill and break at every write, then prove what is left (long)
 	$(BIN)/python -m tests.crash
 
 evals: $(VENV)/.installed-dev ## Measure support and answers on ../shared/eval (hours; resumes)

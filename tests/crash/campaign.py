@@ -66,8 +66,11 @@ class Campaign:
 
     def numbers(self, how: How) -> list[int]:
         """The writes that can end in that way: only one that has bytes can be cut in half."""
-        halves = [*enumerate(self.writes, start=1)]
-        return [n for n, line in halves if how != "half" or line.startswith(("write", "pwrite"))]
+        return [
+            number
+            for number, line in enumerate(self.writes, start=1)
+            if how != "half" or line.startswith(("write", "pwrite"))
+        ]
 
     def said_too_early(self) -> list[str]:
         """What a power cut would have lost although it was acknowledged, or was relied on.

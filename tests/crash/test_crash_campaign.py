@@ -42,7 +42,7 @@ async def test_every_invariant_holds_after_a_kill_at_any_time(made: Campaign) ->
         await made.after(milliseconds / 1000)
 
 
-def test_nothing_is_said_that_a_power_cut_would_unsay(made: Campaign) -> None:
+async def test_nothing_is_said_that_a_power_cut_would_unsay(made: Campaign) -> None:
     assert made.said_too_early() == []
 
 

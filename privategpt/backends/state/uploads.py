@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Generator
 from collections.abc import Set as AbstractSet
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from privategpt.backends.durable import make_durable
 from privategpt.backends.state.folder import FolderLock, lock_folder
 from privategpt.domain.errors import Unavailable
 
@@ -49,8 +49,8 @@ class FolderUploads:
     def _take(self, path: Path, kept: Path) -> None:
         # Within a data folder a rename; a copy only where uploads arrive on another disk.
         shutil.move(path, kept)
-        _make_durable(kept)
-        _make_durable(self._folder)
+        make_durable(kept)
+        make_durable(self._folder)
 
     def _remove(self, job_ids: AbstractSet[str]) -> None:
         for job_id in job_ids:
@@ -68,17 +68,9 @@ def open_uploads(folder: Path) -> FolderUploads:
     if not home:
         home = str(uuid4())
         name.write_text(home, encoding="ascii")
-        _make_durable(name)
-        _make_durable(folder)
+        make_durable(name)
+        make_durable(folder)
     return FolderUploads(folder=folder, home=home, lock=lock)
-
-
-def _make_durable(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

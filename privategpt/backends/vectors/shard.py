@@ -16,7 +16,6 @@ What is known of the engine (qdrant-edge-py 0.9), each measured here:
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 from collections.abc import Generator, Sequence
@@ -27,6 +26,7 @@ from uuid import UUID
 
 import qdrant_edge as qe
 
+from privategpt.backends.durable import make_durable
 from privategpt.backends.vectors.points import DENSE, INDEXED_KEYS, TENANT, WORDS
 from privategpt.backends.vectors.words import WORDS_LAYOUT
 from privategpt.domain.errors import (
@@ -190,7 +190,7 @@ def _replace_folder(path: Path, dimensions: int) -> None:
         if path.exists():
             path.rename(old)
         fresh.rename(path)
-        _sync_folder(path.parent)
+        make_durable(path.parent)
         _remove_leftovers(path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -210,19 +210,9 @@ def _create(path: Path, dimensions: int) -> None:
             shard.update(qe.UpdateOperation.create_field_index(key, schema))
         shard.flush()
         shard.close()
-    with (path / LAYOUT_FILE).open("w", encoding="utf-8") as layout:
-        layout.write(json.dumps(_layout(dimensions)))
-        layout.flush()
-        os.fsync(layout.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    """Let the names in a folder survive a power cut."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    layout = path / LAYOUT_FILE
+    layout.write_text(json.dumps(_layout(dimensions)), encoding="utf-8")
+    make_durable(layout)
 
 
 def _layout(dimensions: int) -> dict[str, Any]:
