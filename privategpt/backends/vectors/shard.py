@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,7 +103,7 @@ class ShardFolder:
             shard, self._shard = self._shard, None
             if shard is not None:
                 with _engine_errors():
-                    shard.close()
+                    _close(shard)
             _replace_folder(self._path, self._dimensions)
             self._shard = _load(self._path)
 
@@ -119,7 +120,7 @@ class ShardFolder:
             if shard is not None:
                 with _engine_errors():
                     shard.flush()
-                    shard.close()
+                    _close(shard)
 
     def _open_shard(self) -> qe.EdgeShard:
         shard = self._shard
@@ -255,11 +256,30 @@ def _remove_leftovers(path: Path) -> None:
             shutil.rmtree(leftover)
 
 
+def _close(shard: qe.EdgeShard) -> None:
+    """Once the searches that still read it have ended: until then the engine calls it borrowed."""
+    while True:
+        try:
+            shard.close()
+        except RuntimeError as error:
+            if not _is_borrowed(error):
+                raise
+            time.sleep(0.001)
+        else:
+            return
+
+
+def _is_borrowed(error: Exception) -> bool:
+    return isinstance(error, RuntimeError) and "borrowed" in str(error)
+
+
 @contextmanager
 def _engine_errors() -> Generator[None]:
     try:
         yield
     except Exception as error:
+        if _is_borrowed(error):
+            raise EngineUnavailable("The vector index is being closed or rebuilt") from error
         _raise_unless_vendor(error)
         raise EngineFailed("The vector index failed; see the log for its reason") from error
 
