@@ -65,12 +65,11 @@ class RecordedModel:
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """As the model counts."""
-        asked = _key("count", messages)
-        said = self._recall(asked)
-        if said is None:
-            said = {"tokens": await (await self._started()).count_tokens(messages)}
-            self._keep(asked, said)
-        return int(said["tokens"])
+        return await self._count(messages, lambda model: model.count_tokens(messages))
+
+    async def count_text(self, text: str) -> int:
+        """As the model counts."""
+        return await self._count(text, lambda model: model.count_text(text))
 
     async def check(self) -> None:
         """It always answers."""
@@ -80,6 +79,14 @@ class RecordedModel:
         if self._model is not None:
             await self._model.close()
         self._kept.close()
+
+    async def _count(self, told: object, count: Callable[[LanguageModel], Awaitable[int]]) -> int:
+        asked = _key("count", told)
+        said = self._recall(asked)
+        if said is None:
+            said = {"tokens": await count(await self._started())}
+            self._keep(asked, said)
+        return int(said["tokens"])
 
     async def _started(self) -> LanguageModel:
         if self._model is None:

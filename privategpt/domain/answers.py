@@ -147,12 +147,13 @@ class AnswerStarted:
     """Retrieval is done and the model has begun: what it was given to read.
 
     `retrieved` is None where no context was asked for (seed 004 tells the two apart).
-    `prompt_tokens` is our own count; the engine's comes last, in `UsageCounted`.
+    `prompt_tokens` is counted where the caller asked for it; the engine tells it last, in
+    `UsageCounted`.
     """
 
     sources: tuple[Source, ...] = ()
     retrieved: tuple[RetrievedChunk, ...] | None = None
-    prompt_tokens: int = field(default=0, compare=False)
+    prompt_tokens: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,10 @@ class LanguageModel(Protocol):
         """Tokens of the whole prompt that `messages` become, chat template included."""
         ...
 
+    async def count_text(self, text: str) -> int:
+        """Tokens of `text` by itself, and of the sign that some models begin every text with."""
+        ...
+
     async def check(self) -> None:
         """Return if the engine would answer now; raise `Unavailable` otherwise."""
         ...

@@ -52,7 +52,8 @@ class AnswerRequest:
     `choices` is OpenAI's `n`. `cite` puts markers into the text and citations into the events;
     without it the text carries none. `context_only` answers from the documents or not at all.
     `attachments` are always read and are the first sources. `tell_stop` says at which stop
-    sequence the answer ended, which engines keep to themselves.
+    sequence the answer ended, which engines keep to themselves, and `tell_prompt` at its start how
+    many tokens the prompt has, which they say at its end.
     """
 
     messages: tuple[Message, ...]
@@ -70,6 +71,7 @@ class AnswerRequest:
     system_prompt: str | None = None
     attachments: tuple[Attachment, ...] = ()
     tell_stop: bool = False
+    tell_prompt: bool = False
 
     @property
     def reads_sources(self) -> bool:
@@ -127,7 +129,9 @@ class Answering:
         started: AnswerStarted | None = AnswerStarted(
             sources=prompt.sources,
             retrieved=None if retrieved is None else _read_chunks(retrieved, prompt.sources),
-            prompt_tokens=prompt.tokens,
+            prompt_tokens=await self._llm.count_tokens(prompt.messages)
+            if request.tell_prompt
+            else None,
         )
         usage = Usage(prompt_tokens=0, completion_tokens=0)
         fingerprint: str | None = None
@@ -149,14 +153,14 @@ class Answering:
     ) -> AsyncGenerator[AnswerEvent]:
         """The events of one choice, its usage last."""
         if request.sampling.max_tokens == 0:
-            return _nothing(prompt, choice=choice)
+            return self._nothing(prompt, choice=choice)
         generation = self._llm.generate(_generation_request(request, prompt, choice=choice))
         if request.tell_stop and request.sampling.stop:
             generation = until_stopped(
                 generation,
                 request.sampling.stop,
                 llm=self._llm,
-                prompt_tokens=prompt.tokens,
+                prompt=prompt.messages,
             )
         if not request.use_context and not (request.reads_sources and prompt.sources):
             return _as_it_is(generation, choice=choice)
@@ -180,6 +184,12 @@ class Answering:
             abstention=abstention(_question(request)) if request.context_only else None,
         )
         return reply.events(generation)
+
+    async def _nothing(self, prompt: FittedPrompt, *, choice: int) -> AsyncGenerator[AnswerEvent]:
+        """A reply of no tokens, which engines refuse to write."""
+        read = await self._llm.count_tokens(prompt.messages)
+        yield ChoiceFinished(FinishReason.LENGTH, choice=choice)
+        yield UsageCounted(Usage(prompt_tokens=read, completion_tokens=0))
 
     async def count_tokens(self, request: AnswerRequest) -> int:
         """Tokens of the prompt as it is before anything is searched for; tools by their JSON."""
@@ -269,12 +279,6 @@ def _read_chunks(
             for source in sources
         )
     )
-
-
-async def _nothing(prompt: FittedPrompt, *, choice: int) -> AsyncGenerator[AnswerEvent]:
-    """A reply of no tokens, which engines refuse to write."""
-    yield ChoiceFinished(FinishReason.LENGTH, choice=choice)
-    yield UsageCounted(Usage(prompt_tokens=prompt.tokens, completion_tokens=0))
 
 
 async def _as_it_is(

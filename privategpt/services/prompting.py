@@ -14,6 +14,9 @@ from privategpt.grounding.prompt import PromptStyle, compose, render_source
 DEFAULT_REPLY_TOKENS = 1024
 """Room kept for the reply where the caller sets no limit, in a window that has it."""
 
+TEMPLATE_TOKENS = 64
+"""More than a chat template puts around a turn, or in front of the first."""
+
 
 @dataclass(frozen=True, slots=True)
 class FittedPrompt:
@@ -21,7 +24,6 @@ class FittedPrompt:
 
     messages: tuple[Message, ...]
     sources: tuple[Source, ...]
-    tokens: int
 
 
 async def best_within(
@@ -30,7 +32,7 @@ async def best_within(
     """The first sources that have at most `tokens` tokens together; the first one in any case."""
     kept = sources
     while len(kept) > 1:
-        read = await llm.count_tokens([Message(Role.SYSTEM, "\n\n".join(map(render_source, kept)))])
+        read = await llm.count_text("\n\n".join(map(render_source, kept)))
         if read <= tokens:
             break
         kept = kept[: max(_sources_that_fit(kept, excess=read - tokens, tokens=read), 1)]
@@ -58,9 +60,11 @@ async def fit(
     turns, kept = tuple(messages), tuple(sources)
     while True:
         prompt = compose(turns, kept, system_prompt=system_prompt, style=style)
+        if _surely_fits(prompt, budget):
+            return FittedPrompt(prompt, kept)
         tokens = await llm.count_tokens(prompt)
         if tokens <= budget:
-            return FittedPrompt(prompt, kept, tokens)
+            return FittedPrompt(prompt, kept)
         if len(kept) > attached:
             count = _sources_that_fit(kept, excess=tokens - budget, tokens=tokens, beside=turns)
             kept = kept[: max(count, attached)]
@@ -74,6 +78,15 @@ async def fit(
                 param="messages",
             )
         turns = shorter
+
+
+def _surely_fits(prompt: Sequence[Message], budget: int) -> bool:
+    """Whether the engine need not count, which takes it some milliseconds: no tokenizer makes
+    more tokens of a text than it has bytes."""
+    if any(message.images or message.tool_calls for message in prompt):
+        return False
+    size = sum(len(message.text.encode("utf-8", "replace")) for message in prompt)
+    return size + TEMPLATE_TOKENS * (len(prompt) + 1) <= budget
 
 
 def _sources_that_fit(

@@ -18,7 +18,7 @@ from privategpt.domain.answers import (
     TextDelta,
     Usage,
 )
-from privategpt.domain.conversation import Message, Role
+from privategpt.domain.conversation import Message
 from privategpt.domain.ports import LanguageModel
 
 
@@ -34,12 +34,12 @@ async def until_stopped(
     stop: Sequence[str],
     *,
     llm: LanguageModel,
-    prompt_tokens: int,
+    prompt: Sequence[Message],
 ) -> AsyncGenerator[GenerationEvent]:
     """The events up to the first of the `stop` sequences, which is not part of the text.
 
     At most one character less than the longest of them is held back. The engine is stopped there,
-    so what it wrote is counted here.
+    so what it read and wrote is counted here.
     """
     held, written = "", ""
     async with aclosing(generation) as events:
@@ -64,7 +64,7 @@ async def until_stopped(
             return
     if found.start:
         yield TextDelta(held[: found.start])
-    usage = Usage(prompt_tokens, await _count(written, llm))
+    usage = Usage(await llm.count_tokens(prompt), await llm.count_text(written))
     yield GenerationFinished(FinishReason.STOP, usage, stop_sequence=found.sequence)
 
 
@@ -85,9 +85,3 @@ def _held_back(text: str, stop: Sequence[str]) -> int:
         ),
         0,
     )
-
-
-async def _count(text: str, llm: LanguageModel) -> int:
-    """Tokens of `text` alone: a turn with it less one without."""
-    turn, empty = (Message(Role.USER, text),), (Message(Role.USER, ""),)
-    return await llm.count_tokens(turn) - await llm.count_tokens(empty)

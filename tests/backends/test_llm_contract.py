@@ -115,6 +115,11 @@ async def test_a_longer_prompt_counts_more_tokens(model: LanguageModel) -> None:
     assert 0 < short < longer
 
 
+async def test_a_text_by_itself_is_less_than_a_turn_of_it(model: LanguageModel) -> None:
+    text = " ".join(message.text for message in ASKED)
+    assert 0 < await model.count_text(text) <= await model.count_tokens(ASKED)
+
+
 async def test_a_reply_left_in_the_middle_leaves_the_model_working(model: LanguageModel) -> None:
     left = model.generate(asked())
     assert isinstance(await anext(left), TextDelta)

@@ -88,6 +88,13 @@ async def test_prompts_are_counted_exactly_as_the_engine_reads_them(engine: Llam
     assert end.usage.prompt_tokens == counted
 
 
+@pytest.mark.parametrize(
+    "text", ["plain words", "déjà vu", "数字与汉字", "🙂‍↔️ ﷽", "\x00\t\n", "<|im_end|>"]
+)
+async def test_a_text_has_no_more_tokens_than_bytes(engine: LlamaCppModel, text: str) -> None:
+    assert await engine.count_text(text) <= len(text.encode())
+
+
 async def test_a_prompt_that_shares_its_beginning_is_served_from_the_cache(
     engine: LlamaCppModel,
 ) -> None:

@@ -66,6 +66,7 @@ class Blocking(CustomLLM):
     seen: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     threads: set[str] = Field(default_factory=set[str])
     gate: Any = None
+    at_gate: Any = Field(default_factory=threading.Event)
     closed: Any = Field(default_factory=threading.Event)
 
     @property
@@ -87,6 +88,7 @@ class Blocking(CustomLLM):
         try:
             yield CompletionResponse(text="Hi")
             if self.gate is not None:
+                self.at_gate.set()
                 self.gate.wait(30)
             yield CompletionResponse(text="Hi there")
         finally:
@@ -174,7 +176,8 @@ async def test_leaving_a_blocking_reply_closes_its_generator_when_it_returns(
     reply = model.generate(REQUEST)
     assert await anext(reply) == TextDelta("Hi")
     waiting = asyncio.ensure_future(anext(reply))
-    await asyncio.sleep(0)
+    # A step that has not begun is never taken, and the generator closed at once.
+    assert await asyncio.to_thread(llm.at_gate.wait, 5)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

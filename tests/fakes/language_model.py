@@ -38,6 +38,7 @@ class ScriptedLanguageModel:
     requests: list[GenerationRequest] = field(default_factory=list[GenerationRequest])
     open_replies: int = 0
     closed: bool = False
+    counted: list[Sequence[Message]] = field(default_factory=list[Sequence[Message]])
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[GenerationEvent]:
         """Play the script; `open_replies` counts the generators that are not closed yet."""
@@ -53,7 +54,12 @@ class ScriptedLanguageModel:
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """Words, and three tokens around each turn."""
+        self.counted.append(messages)
         return sum(3 + _words(message.text) for message in messages)
+
+    async def count_text(self, text: str) -> int:
+        """Words."""
+        return _words(text)
 
     async def check(self) -> None:
         """Raise `failing`, if set."""

@@ -14,6 +14,7 @@ from privategpt.domain.answers import (
     AnswerStarted,
     ChoiceFinished,
     FinishReason,
+    GenerationFinished,
     TextDelta,
     Usage,
     UsageCounted,
@@ -204,6 +205,15 @@ async def test_only_the_best_sources_are_read_that_a_slow_engine_reads_in_time(
         assert started.retrieved is not None
         assert len(started.retrieved) == len(started.sources)
         assert started.sources[0].text.startswith("Ducks number 2.")
+
+
+async def test_the_engine_does_not_count_what_surely_fits(library: WiredLibrary) -> None:
+    library.llm = ScriptedLanguageModel(script=[GenerationFinished(FinishReason.STOP, Usage(0, 0))])
+    for window, question, counts in ((4096, "Why?", 0), (4096, "why " * 800, 1), (100, "Why?", 1)):
+        library.llm.context_tokens = window
+        library.llm.counted.clear()
+        await answer(library, ask(question))
+        assert len(library.llm.counted) == counts
 
 
 async def test_the_oldest_turns_go_next_with_their_replies(library: WiredLibrary) -> None:

@@ -30,7 +30,7 @@ STOPS = st.lists(st.text("ab ", min_size=1, max_size=3), min_size=1, max_size=3)
 async def events(script: Sequence[Step], stop: Sequence[str]) -> list[GenerationEvent]:
     llm = ScriptedLanguageModel(script=script)
     request = GenerationRequest(messages=(Message(Role.USER, "Hi"),))
-    stopped = until_stopped(llm.generate(request), stop, llm=llm, prompt_tokens=7)
+    stopped = until_stopped(llm.generate(request), stop, llm=llm, prompt=request.messages)
     async with aclosing(stopped) as found:
         seen = [event async for event in found]
     assert llm.open_replies == 0
@@ -59,13 +59,13 @@ async def test_the_text_ends_at_the_sequence_that_is_complete_first_however_it_i
     assert finished.reason is FinishReason.STOP
 
 
-async def test_the_engine_is_stopped_and_what_it_wrote_is_counted() -> None:
+async def test_the_engine_is_stopped_and_what_it_read_and_wrote_is_counted() -> None:
     llm = ScriptedLanguageModel(script=[ReasoningDelta("Hm hm. "), "One two", " END", "more"])
     request = GenerationRequest(messages=(Message(Role.USER, "Hi"),))
-    stopped = until_stopped(llm.generate(request), ["END"], llm=llm, prompt_tokens=7)
+    stopped = until_stopped(llm.generate(request), ["END"], llm=llm, prompt=request.messages)
     async with aclosing(stopped) as found:
         last = [event async for event in found][-1]
-    assert last == GenerationFinished(FinishReason.STOP, Usage(7, 5), stop_sequence="END")
+    assert last == GenerationFinished(FinishReason.STOP, Usage(4, 5), stop_sequence="END")
     assert llm.open_replies == 0
 
 

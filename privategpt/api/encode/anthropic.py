@@ -95,7 +95,7 @@ class MessageEncoder:
         return {"type": "ping"}
 
     def _message(self) -> Json:
-        usage = Usage(prompt_tokens=self._started.prompt_tokens, completion_tokens=0)
+        usage = Usage(prompt_tokens=self._started.prompt_tokens or 0, completion_tokens=0)
         return {
             "id": self._head.id,
             "type": "message",

@@ -96,6 +96,10 @@ class LlamaCppModel:
         """By the model's own template and tokenizer."""
         return await (await self._current()).count_tokens(messages)
 
+    async def count_text(self, text: str) -> int:
+        """By the model's own tokenizer."""
+        return await (await self._current()).count_text(text)
+
     async def check(self) -> None:
         """Return if the engine answers now; see `LanguageModel.check`."""
         if self._served is None or not self._serving.is_set():

@@ -102,7 +102,7 @@ class LlamaIndexModel:
         for call in reader.calls():
             yield call
         prompt = reader.prompt_tokens or await self.count_tokens(request.messages)
-        completion = reader.completion_tokens or await asyncio.to_thread(_count, reader.written)
+        completion = reader.completion_tokens or await self.count_text(reader.written)
         yield GenerationFinished(
             reader.reason(completion, max_tokens=request.sampling.max_tokens),
             reader.usage(prompt_tokens=prompt, completion_tokens=completion),
@@ -116,6 +116,10 @@ class LlamaIndexModel:
         ]
         counted = await asyncio.to_thread(lambda: sum(_count(text) for text in texts))
         return counted + TOKENS_PER_MESSAGE * (len(messages) + 1)
+
+    async def count_text(self, text: str) -> int:
+        """By LlamaIndex's global tokenizer."""
+        return await asyncio.to_thread(_count, text)
 
     async def check(self) -> None:
         """LlamaIndex has no question that costs nothing: having been built must do."""

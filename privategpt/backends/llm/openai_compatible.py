@@ -132,6 +132,12 @@ class OpenAICompatibleModel:
         counted = await engine_facts.count_prompt(self._call, facts, messages=wire, model=self.name)
         return estimate_messages(messages) if counted is None else counted
 
+    async def count_text(self, text: str) -> int:
+        """Like `count_tokens`, without a chat template."""
+        facts = await self.learn()
+        counted = await engine_facts.count_text(self._call, facts, text=text, model=self.name)
+        return estimate_text(text) if counted is None else counted
+
     async def check(self) -> None:
         """Return if the server answers GET /models, be it that it has none."""
         await self._call("models")
@@ -218,12 +224,10 @@ class OpenAICompatibleModel:
             return estimate_messages(messages)
 
     async def _count_written(self, text: str) -> int:
-        counted = None
-        with contextlib.suppress(Unavailable):
-            counted = await engine_facts.count_text(
-                self._call, await self.learn(), text=text, model=self.name
-            )
-        return estimate_text(text) if counted is None else counted
+        try:
+            return await self.count_text(text)
+        except Unavailable:
+            return estimate_text(text)
 
     async def _call(self, path: str, body: Mapping[str, Any] | None = None) -> object:
         """One small call; see `engine_facts.Caller`."""
