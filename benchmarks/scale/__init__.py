@@ -1,0 +1,1 @@
+"""What a library of thousands of files and a million chunks costs on one machine."""
