@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -38,9 +38,9 @@ from privategpt.domain.ports import (
     StateStore,
     StoredFile,
     Upload,
-    Vector,
     VectorIndex,
 )
+from privategpt.services.embedding_ahead import embedded
 from privategpt.services.listening import UNHEARD, Listener, ProgressOf
 
 RESERVED_METADATA = frozenset(
@@ -56,10 +56,6 @@ RESERVED_METADATA = frozenset(
     }
 )
 """Keys of `doc_metadata` that this server writes; a client may not send them."""
-
-EMBEDDING_BATCH = 256
-"""Chunks per embedding call: large enough that sorting by length pays, small enough to bound
-memory and to let questions in between."""
 
 FILES_AT_ONCE = 4
 """Files in work at the same time where nobody says otherwise; the others wait for their turn."""
@@ -230,27 +226,23 @@ class Ingestion:
         progress = ProgressOf(documents, chunks)
         listener.advanced(progress.after(0))
         metadata = {document.doc_id: document.metadata for document in documents}
-        vectors: dict[str, Vector] = {}
-        for start in range(0, len(chunks), EMBEDDING_BATCH):
-            batch = chunks[start : start + EMBEDDING_BATCH]
-            # A page that a file repeats (a form, a legal notice) is embedded once.
-            new = list(dict.fromkeys(c.passage for c in batch if c.passage not in vectors))
-            if new:
-                embedded = await self._embedding.embed_passages(new)
-                vectors.update(zip(new, embedded.vectors, strict=True))
-            await self._index.upsert(
-                [
-                    IndexedChunk(
-                        chunk=chunk,
-                        tenant=file.tenant,
-                        file_id=file.file_id,
-                        vector=vectors[chunk.passage],
-                        metadata=metadata[chunk.doc_id],
-                    )
-                    for chunk in batch
-                ]
-            )
-            listener.advanced(progress.after(start + len(batch)))
+        done = 0
+        async with aclosing(embedded(chunks, embedding=self._embedding)) as batches:
+            async for batch in batches:
+                await self._index.upsert(
+                    [
+                        IndexedChunk(
+                            chunk=chunk,
+                            tenant=file.tenant,
+                            file_id=file.file_id,
+                            vector=vector,
+                            metadata=metadata[chunk.doc_id],
+                        )
+                        for chunk, vector in batch
+                    ]
+                )
+                done += len(batch)
+                listener.advanced(progress.after(done))
         stored = await self._index.count(file.file_id)
         if stored != len(chunks):
             raise EngineFailed(
