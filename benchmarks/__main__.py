@@ -44,6 +44,8 @@ class Plan:
     words_per_chunk: int = 150
     text_bytes: int = 300_000
     pdf_pages: int = PDF_PAGES
+    reports: int = 20
+    report_pages: int = 10
     starts: int = 3
     embeddings: Sequence[tuple[int, int]] = tuple(
         (texts, clients) for texts in (1, 32, 256) for clients in (1, 8, 32)
@@ -60,6 +62,8 @@ QUICK = Plan(
     words_per_chunk=10,
     text_bytes=8_000,
     pdf_pages=2,
+    reports=2,
+    report_pages=1,
     starts=1,
     embeddings=((4, 2),),
     once=True,
@@ -111,7 +115,7 @@ class Bench:
         )
 
     async def ingestion(self) -> AsyncGenerator[Row]:
-        """A text and a PDF."""
+        """A text, a PDF, and many."""
         for row in await ingestion.text_rows(
             self.prose.document(self.plan.text_bytes).encode(),
             url=self.server.url,
@@ -127,6 +131,15 @@ class Bench:
             engines=self.engines,
             effort=self.plan.effort(15),
         )
+        pages = self.plan.report_pages
+        for row in await ingestion.reports_rows(
+            [self.prose.pdf(pages, PDF_PAGE_CHARACTERS) for _ in range(self.plan.reports)],
+            pages=pages,
+            url=self.server.url,
+            engines=self.engines,
+            effort=self.plan.effort(60, at_least=2),
+        ):
+            yield row
 
     async def embeddings(self) -> AsyncGenerator[Row]:
         """Every size with every crowd, then the two that stand for themselves."""
