@@ -33,15 +33,18 @@ async def number_sources(
     retrieved: Sequence[RetrievedChunk], *, tenant: str, state: StateStore, after: int = 0
 ) -> tuple[Source, ...]:
     """Number what was retrieved, best first, behind the `after` attachments; adjacent chunks of a
-    document become one.
+    document become one, and what says the same word for word is read once.
 
     A merged source stands where its best chunk stood.
     """
     sources: list[Source] = []
     taken: set[str] = set()
+    said: set[str] = set()
     for hit in retrieved:
-        if hit.chunk.chunk_id in taken:
+        words = " ".join(hit.chunk.passage.split())
+        if hit.chunk.chunk_id in taken or words in said:
             continue
+        said.add(words)
         run = _run_around(hit.chunk, retrieved)
         taken.update(chunk.chunk_id for chunk in run)
         source = _source(hit.document, run, number=after + len(sources) + 1)

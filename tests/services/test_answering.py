@@ -28,6 +28,8 @@ from tests.fakes.wired import WiredLibrary
 
 EventT = TypeVar("EventT")
 
+PLAIN = "The pond has nine ducks."
+
 
 @pytest.fixture
 def library(tmp_path: Path) -> WiredLibrary:
@@ -86,6 +88,21 @@ async def test_what_was_found_is_given_to_the_model_and_told(library: WiredLibra
     prompt = library.llm.requests[0].messages[0]
     assert prompt.role is Role.SYSTEM
     assert "The pond has nine ducks." in prompt.text
+
+
+async def test_a_text_that_two_files_have_is_read_once(library: WiredLibrary) -> None:
+    await library.add("pond.txt", PLAIN)
+    await library.add("copy.txt", PLAIN.replace("nine", "nine\n"))
+    await library.add("more.txt", "The pond has nine ducks and a heron.")
+    events = await answer(library, ask("How many ducks has the pond?", use_context=True))
+    started = only(events, AnswerStarted)
+    assert sorted(" ".join(source.text.split()) for source in started.sources) == [
+        "The pond has nine ducks and a heron.",
+        PLAIN,
+    ]
+    assert [source.number for source in started.sources] == [1, 2]
+    assert started.retrieved is not None
+    assert len(started.retrieved) == 2
 
 
 async def test_adjacent_chunks_become_one_source_of_the_text_as_stored(
