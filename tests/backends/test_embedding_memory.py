@@ -6,7 +6,13 @@ import ctypes
 
 import pytest
 
-from privategpt.backends.embedding.memory import KERNELS, bound_kernel_caches, release_unused
+from privategpt.backends.embedding.memory import (
+    ARENAS,
+    KERNELS,
+    bound_kernel_caches,
+    release_unused,
+    share_arenas,
+)
 
 
 def test_kernels_are_bounded_where_the_operator_has_not_bounded_them() -> None:
@@ -24,6 +30,7 @@ class Library:
     def __init__(self, name: str | None) -> None:
         assert name is None
         self.malloc_trim = TRIMMED.append
+        self.mallopt = lambda *option: OPTIONS.append(option)
 
 
 class PoorLibrary:
@@ -34,6 +41,7 @@ class PoorLibrary:
 
 
 TRIMMED: list[int] = []
+OPTIONS: list[tuple[int, ...]] = []
 
 
 def test_freed_memory_is_given_back_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,10 +51,18 @@ def test_freed_memory_is_given_back_whole(monkeypatch: pytest.MonkeyPatch) -> No
     assert TRIMMED == [0]
 
 
+def test_threads_share_heaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    OPTIONS.clear()
+    monkeypatch.setattr(ctypes, "CDLL", Library)
+    share_arenas()
+    assert OPTIONS == [(-8, ARENAS)]
+
+
 def test_a_c_library_that_cannot_give_it_back_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ctypes, "CDLL", PoorLibrary)
+    share_arenas()
     release_unused()
 
 

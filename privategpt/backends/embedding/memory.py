@@ -6,9 +6,14 @@ import ctypes
 import os
 from collections.abc import MutableMapping
 
-KERNELS = "32"
-"""oneDNN keeps a kernel for each of the last 1,024 shapes of matrix, a megabyte each; a few dozen
+KERNELS = "16"
+"""oneDNN keeps a kernel for each of the last 1,024 shapes of matrix, a megabyte each; a dozen
 shapes come up again and again, and the others are compiled as quickly as they are forgotten."""
+
+ARENAS = 2
+"""The C library would keep a heap for every thread, each with holes of its own."""
+
+_M_ARENA_MAX = -8
 
 _CACHES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
 
@@ -17,6 +22,13 @@ def bound_kernel_caches(environment: MutableMapping[str, str] = os.environ) -> N
     """Bound torch's and oneDNN's caches, unless the operator has; before torch is imported."""
     for name in _CACHES:
         environment.setdefault(name, KERNELS)
+
+
+def share_arenas() -> None:
+    """Let all threads have `ARENAS` heaps together; before they are begun. Only glibc's can."""
+    limit = getattr(ctypes.CDLL(None), "mallopt", None)
+    if limit is not None:
+        limit(_M_ARENA_MAX, ARENAS)
 
 
 def release_unused() -> None:
