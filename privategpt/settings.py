@@ -146,6 +146,7 @@ class VectorSettings(Section):
     collection: str = "privategpt"
     prefer_grpc: bool = True
     timeout_s: Seconds = 10.0
+    quantization: Literal["none", "int8", "turbo", "binary"] = "none"
 
 
 class StateSettings(Section):

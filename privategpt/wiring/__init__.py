@@ -209,13 +209,17 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
 
 
 async def optimize_index(settings: Settings) -> bool:
-    """Compact the embedded index and build its graph; False if there was nothing to do.
+    """Compact the embedded index, build its graph and take up another quantization; False if there
+    was nothing to do.
 
     Blocks the whole process. Raises `FolderInUse` where a server has it open.
     """
     if settings.vectors.mode == "server":
         raise InvalidSettings("A Qdrant server optimizes its collections by itself")
-    return await asyncio.to_thread(optimize_folder, settings.server.data_dir / "vectors")
+    path = settings.server.data_dir / "vectors"
+    return await asyncio.to_thread(
+        optimize_folder, path, quantization=settings.vectors.quantization
+    )
 
 
 def describe_models(settings: Settings, *, verify: bool) -> list[str]:

@@ -150,12 +150,14 @@ async def open_index(
             timeout_s=vectors.timeout_s,
             api_key=secret(vectors.api_key),
             prefer_grpc=vectors.prefer_grpc,
+            quantization=vectors.quantization,
             replace=replace,
         )
     return await open_edge_index(
         settings.server.data_dir / "vectors",
         dimensions=embedding.dimensions,
         candidates=settings.retrieval.candidates,
+        quantization=vectors.quantization,
         replace=replace,
     )
 

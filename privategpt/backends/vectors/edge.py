@@ -31,6 +31,7 @@ from privategpt.backends.vectors.points import (
     payload,
     point_id,
 )
+from privategpt.backends.vectors.quantization import Quantization, edge_search
 from privategpt.backends.vectors.shard import ShardFolder, open_shard
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.ports import Hit, IndexedChunk, VectorQuery
@@ -65,6 +66,7 @@ class EdgeIndex:
         fuse: Fuse = fuse,
     ) -> None:
         self._shard = shard
+        self._by_meaning = edge_search(shard.quantization)
         self._words = words
         self._candidates = candidates
         self._tenants = frozenset(tenants)
@@ -146,6 +148,7 @@ class EdgeIndex:
                 words=self._words.query(query.text),
                 alone=query.tenant == only,
                 depth=max(self._candidates, query.limit),
+                params=self._by_meaning,
             )
             for query in queries
         ]
@@ -188,7 +191,13 @@ class EdgeIndex:
 
 
 async def open_edge_index(
-    path: Path, *, dimensions: int, candidates: int, replace: bool = False, fuse: Fuse = fuse
+    path: Path,
+    *,
+    dimensions: int,
+    candidates: int,
+    quantization: Quantization = "none",
+    replace: bool = False,
+    fuse: Fuse = fuse,
 ) -> EdgeIndex:
     """Open the index in the folder `path`, or make one there.
 
@@ -198,7 +207,7 @@ async def open_edge_index(
     """
 
     def open_now() -> EdgeIndex:
-        shard = open_shard(path, dimensions=dimensions, replace=replace)
+        shard = open_shard(path, dimensions=dimensions, quantization=quantization, replace=replace)
         tenants = shard.count_by(TENANT)
         return EdgeIndex(
             shard=shard, words=WordEncoder(), candidates=candidates, tenants=tenants, fuse=fuse
@@ -229,10 +238,11 @@ class _Search:
     words: qe.SparseVector | None
     alone: bool
     depth: int
+    params: qe.SearchParams | None
 
     def by_meaning(self) -> qe.QueryRequest:
         """The cosine's leg."""
-        return self._leg(qe.Query.Nearest(self.query.vector.tolist(), using=DENSE))
+        return self._leg(qe.Query.Nearest(self.query.vector.tolist(), using=DENSE), self.params)
 
     def by_words(self) -> list[qe.QueryRequest]:
         """BM25's leg; none where the query has no words."""

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import assert_never
 
 import grpc
 import httpx
@@ -35,6 +36,7 @@ from privategpt.backends.vectors.points import (
     payload,
     point_id,
 )
+from privategpt.backends.vectors.quantization import Quantization, oversampling
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.errors import (
     EmbeddingModelChanged,
@@ -63,6 +65,7 @@ class ServerIndex:
         dimensions: int,
         candidates: int,
         timeout_s: float,
+        quantization: Quantization = "none",
     ) -> None:
         self._client = client
         self._words = words
@@ -70,11 +73,14 @@ class ServerIndex:
         self._dimensions = dimensions
         self._candidates = candidates
         self._timeout_s = timeout_s
+        self._codes = _codes(quantization)
+        self._by_meaning = _search(quantization)
 
     async def prepare(self, *, replace: bool = False) -> None:
         """Make the collection if it is not there; with `replace`, make it anew.
 
-        Raises `EmbeddingModelChanged` where the one that is there has other dimensions.
+        The codes of one that has another quantization the server rewrites while it serves. Raises
+        `EmbeddingModelChanged` where the one that is there has other dimensions.
         """
         if replace:
             await self.clear()
@@ -92,6 +98,8 @@ class ServerIndex:
                 f"dimensions, the configured embedding model has {self._dimensions}; "
                 "`privategpt reindex` rebuilds it from the stored documents"
             )
+        if _codes_of(found) != self._codes:
+            await self._change_codes()
         # Again at every start: the process may have died between the collection and its indexes.
         await self._create_payload_indexes()
 
@@ -123,7 +131,7 @@ class ServerIndex:
         """At most `query.limit` hits, best first."""
         if query.filter.allows_nothing:
             return []
-        legs = _legs(query, self._words, candidates=self._candidates)
+        legs = _legs(query, self._words, candidates=self._candidates, by_meaning=self._by_meaning)
         async with _server_errors(self._timeout_s):
             found = await self._client.query_batch_points(
                 self._collection, legs, timeout=math.ceil(self._timeout_s)
@@ -167,7 +175,11 @@ class ServerIndex:
         await self._client.close()
 
     async def _create(self) -> None:
-        dense = models.VectorParams(size=self._dimensions, distance=models.Distance.COSINE)
+        dense = models.VectorParams(
+            size=self._dimensions,
+            distance=models.Distance.COSINE,
+            quantization_config=self._codes,
+        )
         words = models.SparseVectorParams(modifier=models.Modifier.IDF)
         async with _server_errors(self._timeout_s):
             await self._client.create_collection(
@@ -176,6 +188,11 @@ class ServerIndex:
                 sparse_vectors_config={WORDS: words},
             )
         await self._create_payload_indexes()
+
+    async def _change_codes(self) -> None:
+        codes = models.VectorParamsDiff(quantization_config=self._codes or models.Disabled.DISABLED)
+        async with _server_errors(self._timeout_s):
+            await self._client.update_collection(self._collection, vectors_config={DENSE: codes})
 
     async def _create_payload_indexes(self) -> None:
         for key in INDEXED_KEYS:
@@ -203,6 +220,7 @@ async def open_server_index(
     timeout_s: float,
     api_key: str | None = None,
     prefer_grpc: bool = True,
+    quantization: Quantization = "none",
     replace: bool = False,
 ) -> ServerIndex:
     """Connect to the server at `url` and make the collection if it is not there.
@@ -224,6 +242,7 @@ async def open_server_index(
         dimensions=dimensions,
         candidates=candidates,
         timeout_s=timeout_s,
+        quantization=quantization,
     )
     try:
         await index.prepare(replace=replace)
@@ -233,10 +252,44 @@ async def open_server_index(
     return index
 
 
-def _dimensions(found: models.CollectionInfo) -> int | None:
+def _dense(found: models.CollectionInfo) -> models.VectorParams | None:
     vectors = found.config.params.vectors
-    dense = vectors.get(DENSE) if isinstance(vectors, dict) else None
+    return vectors.get(DENSE) if isinstance(vectors, dict) else None
+
+
+def _dimensions(found: models.CollectionInfo) -> int | None:
+    dense = _dense(found)
     return dense.size if dense is not None else None
+
+
+def _codes_of(found: models.CollectionInfo) -> models.QuantizationConfig | None:
+    dense = _dense(found)
+    return dense.quantization_config if dense is not None else None
+
+
+def _codes(quantization: Quantization) -> models.QuantizationConfig | None:
+    match quantization:
+        case "none":
+            return None
+        case "int8":
+            scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8)
+            return models.ScalarQuantization(scalar=scalar)
+        case "turbo":
+            turbo = models.TurboQuantQuantizationConfig(bits=models.TurboQuantBitSize.BITS4)
+            return models.TurboQuantization(turbo=turbo)
+        case "binary":
+            return models.BinaryQuantization(binary=models.BinaryQuantizationConfig())
+        case _:
+            assert_never(quantization)
+
+
+def _search(quantization: Quantization) -> models.SearchParams | None:
+    if quantization == "none":
+        return None
+    rescored = models.QuantizationSearchParams(
+        rescore=True, oversampling=oversampling(quantization)
+    )
+    return models.SearchParams(quantization=rescored)
 
 
 def _point(chunk: IndexedChunk, words: WordEncoder) -> models.PointStruct:
@@ -249,7 +302,13 @@ def _point(chunk: IndexedChunk, words: WordEncoder) -> models.PointStruct:
     )
 
 
-def _legs(query: VectorQuery, words: WordEncoder, *, candidates: int) -> list[models.QueryRequest]:
+def _legs(
+    query: VectorQuery,
+    words: WordEncoder,
+    *,
+    candidates: int,
+    by_meaning: models.SearchParams | None,
+) -> list[models.QueryRequest]:
     """By meaning and by words; the latter weighs words by the tenant's own documents."""
     allowed = _filter(conditions(query))
     depth = max(candidates, query.limit)
@@ -268,7 +327,7 @@ def _legs(query: VectorQuery, words: WordEncoder, *, candidates: int) -> list[mo
             with_payload=[CHUNK_ID],
         )
 
-    legs = [leg(query.vector.tolist(), DENSE)]
+    legs = [leg(query.vector.tolist(), DENSE, by_meaning)]
     weights = words.query(query.text)
     if weights is not None:
         corpus = models.IdfCorpusParams(corpus=_where(TENANT, query.tenant))

@@ -9,6 +9,8 @@ What is known of the engine (qdrant-edge-py 0.9), each measured here:
   `optimize` (vacuum from 20 % deleted on): with 384 dimensions about 2.3 kB a point.
 - `optimize` holds the GIL for its whole run (12 s at 40,000 points), so it never runs in the
   serving process: `optimize_folder` wants a folder that no process has open.
+- Opened with another quantization, it writes the new codes when it is optimized; what is written
+  until then still gets the old ones.
 - Its memory maps are files with holes, which the disk fills in only where they are written.
 - The engine raises bare `Exception`s and tells causes apart in their text only.
 """
@@ -16,19 +18,22 @@ What is known of the engine (qdrant-edge-py 0.9), each measured here:
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import qdrant_edge as qe
 
 from privategpt.backends.durable import make_durable
 from privategpt.backends.vectors.points import DENSE, INDEXED_KEYS, TENANT, WORDS
+from privategpt.backends.vectors.quantization import Quantization, edge_config
 from privategpt.backends.vectors.words import WORDS_LAYOUT
 from privategpt.domain.errors import (
     EmbeddingModelChanged,
@@ -43,17 +48,36 @@ ROOM_BYTES = 128 * 1024 * 1024
 LAYOUT_FILE = "layout.json"
 """Our own note of what the shard was made for; the engine's files are its own affair."""
 
+QUANTIZATION = "quantization"
+NO_CODES: Quantization = "none"
+"""What a note without that key says."""
+
 _REBUILD = "`privategpt reindex` rebuilds it from the stored documents"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a shard is made for."""
+
+    dimensions: int
+    quantization: Quantization = NO_CODES
 
 
 class ShardFolder:
     """An open shard; safe to call from many threads, with one writer at a time."""
 
-    def __init__(self, shard: qe.EdgeShard, path: Path, dimensions: int) -> None:
+    def __init__(self, shard: qe.EdgeShard, path: Path, layout: Layout) -> None:
         self._shard: qe.EdgeShard | None = shard
         self._path = path
-        self._dimensions = dimensions
+        self._layout = layout
         self._writing = threading.Lock()
+
+    @property
+    def quantization(self) -> Quantization:
+        """Which codes the vectors have."""
+        return self._layout.quantization
 
     def query_batch(self, requests: Sequence[qe.QueryRequest]) -> list[list[qe.ScoredPoint]]:
         """For every request the points that answer it, best first; planned as one.
@@ -104,7 +128,7 @@ class ShardFolder:
             if shard is not None:
                 with _engine_errors():
                     _close(shard)
-            _replace_folder(self._path, self._dimensions)
+            _replace_folder(self._path, self._layout)
             self._shard = _load(self._path)
 
     def check(self) -> None:
@@ -129,21 +153,25 @@ class ShardFolder:
         return shard
 
 
-def open_shard(path: Path, *, dimensions: int, replace: bool = False) -> ShardFolder:
+def open_shard(
+    path: Path, *, dimensions: int, quantization: Quantization = NO_CODES, replace: bool = False
+) -> ShardFolder:
     """Open the shard in the folder `path`, or make one there.
 
-    `replace` drops what the folder held. Raises `FolderInUse`, `EmbeddingModelChanged` where the
+    `replace` drops what the folder held. One of another quantization is opened as it is: only
+    `optimize_folder` writes other codes. Raises `FolderInUse`, `EmbeddingModelChanged` where the
     shard has other dimensions or word weights, `EngineFailed` where its files are damaged.
     """
+    layout = Layout(dimensions, quantization)
     _remove_leftovers(path)
     if not _has_content(path):
-        _replace_folder(path, dimensions)
+        _replace_folder(path, layout)
     elif replace:
         _refuse_if_in_use(path)
-        _replace_folder(path, dimensions)
+        _replace_folder(path, layout)
     else:
-        _refuse_other_layout(path, dimensions)
-    return ShardFolder(_load(path), path, dimensions)
+        layout = _opened_as(path, layout)
+    return ShardFolder(_load(path), path, layout)
 
 
 def _require_room(path: Path) -> None:
@@ -151,15 +179,26 @@ def _require_room(path: Path) -> None:
         raise EngineUnavailable("The vector index cannot be written: the disk is full")
 
 
-def optimize_folder(path: Path) -> bool:
-    """Build the search graph and drop deleted points; True if there was anything to do.
+def optimize_folder(path: Path, *, quantization: Quantization | None = None) -> bool:
+    """Build the search graph, drop deleted points and write the codes of another quantization;
+    True if there was anything to do.
 
     For the command line: blocks every thread of the process while it runs. Raises `FolderInUse`
     where a server has the folder open.
     """
     if not _has_content(path):
         return False
-    shard = _load(path)
+    note = _read_note(path)
+    if quantization is None or quantization == note.get(QUANTIZATION, NO_CODES):
+        return _optimize(_load(path))
+    layout = Layout(int(note["dimensions"]), quantization)
+    _optimize(_load(path, _config(layout)))
+    # After the codes: a shard that has some and is asked without them answers as well.
+    _write_note(path, {**note, QUANTIZATION: quantization})
+    return True
+
+
+def _optimize(shard: qe.EdgeShard) -> bool:
     with _engine_errors():
         optimized = shard.optimize()
         shard.flush()
@@ -167,9 +206,9 @@ def optimize_folder(path: Path) -> bool:
     return optimized
 
 
-def _load(path: Path) -> qe.EdgeShard:
+def _load(path: Path, config: qe.EdgeConfig | None = None) -> qe.EdgeShard:
     try:
-        return qe.EdgeShard.load(str(path))
+        return qe.EdgeShard.load(str(path), config)
     except Exception as error:
         _raise_unless_vendor(error)
         # The engine locks its WAL and has no error class for it; the lock dies with its process.
@@ -180,14 +219,14 @@ def _load(path: Path) -> qe.EdgeShard:
         raise EngineFailed(f"The vector index cannot be read; {_REBUILD}") from error
 
 
-def _replace_folder(path: Path, dimensions: int) -> None:
+def _replace_folder(path: Path, layout: Layout) -> None:
     """Put an empty shard at `path`, whole or not at all: it is made beside it and renamed."""
     fresh, old = _leftovers(path)
     try:
         _remove_leftovers(path)
         fresh.mkdir(parents=True, mode=0o700)
         _require_room(fresh)
-        _create(fresh, dimensions)
+        _create(fresh, layout)
         if path.exists():
             path.rename(old)
         fresh.rename(path)
@@ -198,39 +237,74 @@ def _replace_folder(path: Path, dimensions: int) -> None:
         raise EngineFailed(f"The vector index cannot be written: {reason}") from error
 
 
-def _create(path: Path, dimensions: int) -> None:
-    config = qe.EdgeConfig(
-        vectors={DENSE: qe.EdgeVectorParams(size=dimensions, distance=qe.Distance.Cosine)},
-        sparse_vectors={WORDS: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
-        wal_enabled=True,
-    )
+def _create(path: Path, layout: Layout) -> None:
     with _engine_errors():
-        shard = qe.EdgeShard.create(str(path), config)
+        shard = qe.EdgeShard.create(str(path), _config(layout))
         for key in INDEXED_KEYS:
             schema = qe.KeywordIndexParams(is_tenant=key == TENANT)
             shard.update(qe.UpdateOperation.create_field_index(key, schema))
         shard.flush()
         shard.close()
-    layout = path / LAYOUT_FILE
-    layout.write_text(json.dumps(_layout(dimensions)), encoding="utf-8")
-    make_durable(layout)
+    _write_note(path, {**_needed(layout), QUANTIZATION: layout.quantization})
 
 
-def _layout(dimensions: int) -> dict[str, Any]:
-    return {"dimensions": dimensions, "words": WORDS_LAYOUT}
+def _config(layout: Layout) -> qe.EdgeConfig:
+    codes = edge_config(layout.quantization)
+    dense = qe.EdgeVectorParams(
+        size=layout.dimensions,
+        distance=qe.Distance.Cosine,
+        quantization_config=codes,
+        # Where codes are searched, only the vectors of the best are read.
+        memory=None if codes is None else qe.Memory.Cold,
+    )
+    return qe.EdgeConfig(
+        vectors={DENSE: dense},
+        sparse_vectors={WORDS: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
+        wal_enabled=True,
+    )
 
 
-def _refuse_other_layout(path: Path, dimensions: int) -> None:
-    try:
-        found = json.loads((path / LAYOUT_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise EngineFailed(f"The vector index cannot be read; {_REBUILD}") from error
-    wanted = _layout(dimensions)
+def _needed(layout: Layout) -> dict[str, Any]:
+    """What a shard must have been made for to be searched under this layout."""
+    return {"dimensions": layout.dimensions, "words": WORDS_LAYOUT}
+
+
+def _opened_as(path: Path, layout: Layout) -> Layout:
+    """The layout that the shard really has. Raises `EmbeddingModelChanged` where it is of no use.
+
+    Other codes are: answers are as right, only not as quick or as small.
+    """
+    note = _read_note(path)
+    wanted, found = _needed(layout), {**note}
+    quantization = found.pop(QUANTIZATION, NO_CODES)
     if found != wanted:
         raise EmbeddingModelChanged(
             f"The vector index was made for {found!r}, the configured embedding model needs "
             f"{wanted!r}; {_REBUILD}"
         )
+    if quantization != layout.quantization:
+        _log.warning(
+            "the vector index still has quantization %r; `privategpt optimize` gives it %r",
+            quantization,
+            layout.quantization,
+        )
+    return Layout(layout.dimensions, quantization)
+
+
+def _read_note(path: Path) -> dict[str, Any]:
+    try:
+        return cast("dict[str, Any]", json.loads((path / LAYOUT_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise EngineFailed(f"The vector index cannot be read; {_REBUILD}") from error
+
+
+def _write_note(path: Path, note: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    fresh = path / f"{LAYOUT_FILE}.new"
+    fresh.write_text(json.dumps(note), encoding="utf-8")
+    make_durable(fresh)
+    fresh.rename(path / LAYOUT_FILE)
+    make_durable(path)
 
 
 def _refuse_if_in_use(path: Path) -> None:
