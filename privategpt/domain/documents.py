@@ -29,12 +29,14 @@ class Heading:
 @dataclass(frozen=True, slots=True)
 class InnerFile:
     """A file inside an uploaded one: in an archive or a mailbox, attached to a mail, embedded in
-    a document. `path` leads to it from the upload, through every container between, as `a/b.txt`.
+    a document. `path` leads to it from the upload, through every container between, as `a/b.txt`;
+    no two files in an upload have the same. `sha256` is the hex digest of its bytes.
     """
 
     path: str
     media_type: str
     size_bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class ParsedFile:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """An ingested file. Its id is new at every ingestion, so it also names the generation.
+    """An upload. Its id is new at every ingestion, so it also names the generation.
 
     `sha256` is the hex digest of the uploaded bytes.
     """
@@ -96,7 +98,8 @@ class Document:
     """A unit of citation: what GET /v1/ingest/list lists. `position` is 0-based within its file.
 
     `metadata` is what the client sees as `doc_metadata`: file facts, the file's own title and
-    author, and whatever the client gave at upload (the client's wins).
+    author, and whatever the client gave at upload (the client's wins). `inner_file_id` is the id
+    of the file inside the upload that it is of, None where that is the upload itself.
     """
 
     doc_id: str
@@ -105,6 +108,7 @@ class Document:
     text: str
     headings: tuple[Heading, ...]
     metadata: Metadata
+    inner_file_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ class DocumentInfo:
     file_id: str
     position: int
     metadata: Metadata
+    inner_file_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,8 @@ class RetrievedChunk:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFilter:
-    """Which documents may be read. `ids` are document or file ids: None is all, empty is none.
+    """Which documents may be read. `ids` are those of documents, of files and of files inside
+    them: None is all, empty is none.
 
     `metadata` values must all be equal to the document's.
     """

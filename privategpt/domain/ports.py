@@ -192,6 +192,7 @@ class IndexedChunk:
     file_id: str
     vector: Vector
     metadata: Metadata = field(default_factory=dict[str, Scalar | None])
+    inner_file_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,11 @@ class Hit:
 
 
 class VectorIndex(Protocol):
-    """Finds chunks by meaning and by words. It can always be rebuilt from the state store."""
+    """Finds chunks by meaning and by words. It can always be rebuilt from the state store.
+
+    A file inside an upload is a file by itself: wherever a file's id is taken, that of the upload
+    means all of it, and that of the file inside its own chunks alone.
+    """
 
     async def upsert(self, chunks: Sequence[IndexedChunk]) -> None:
         """Store or overwrite; durable when it returns."""
@@ -336,7 +341,7 @@ class StateStore(Protocol):
         ...
 
     async def begin_delete(self, tenant: str, item_id: str) -> Deletion:
-        """Hide a file (by its id) or a document (by its id), durably.
+        """Hide a file, a file inside one or a document, each by its id, durably.
 
         A file whose last document goes, goes itself. Raises `NotFound`.
         """
@@ -387,12 +392,13 @@ class StateStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What is to be removed from the index and then from the store: one file, or one document
-    of a file that stays (`doc_id` set).
+    """What is to be removed from the index and then from the store: one file; or, of a file that
+    stays, one document (`doc_id` set) or those of a file inside it (`inner_file_id` set).
     """
 
     file_id: str
     doc_id: str | None = None
+    inner_file_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,3 +409,4 @@ class IndexableChunk:
     tenant: str
     file_id: str
     metadata: Metadata
+    inner_file_id: str | None = None

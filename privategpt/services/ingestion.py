@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from privategpt.chunking.identity import document_id
+from privategpt.chunking.identity import document_id, inner_file_id
 from privategpt.chunking.splitter import split
 from privategpt.domain.documents import (
     Chunk,
@@ -53,6 +53,7 @@ RESERVED_METADATA = frozenset(
         "ingested_at",
         "page_label",
         "container",
+        "container_id",
     }
 )
 """Keys of `doc_metadata` that this server writes; a client may not send them."""
@@ -225,7 +226,7 @@ class Ingestion:
     ) -> None:
         progress = ProgressOf(documents, chunks)
         listener.advanced(progress.after(0))
-        metadata = {document.doc_id: document.metadata for document in documents}
+        of = {document.doc_id: document for document in documents}
         done = 0
         async with aclosing(embedded(chunks, embedding=self._embedding)) as batches:
             async for batch in batches:
@@ -236,7 +237,8 @@ class Ingestion:
                             tenant=file.tenant,
                             file_id=file.file_id,
                             vector=vector,
-                            metadata=metadata[chunk.doc_id],
+                            metadata=of[chunk.doc_id].metadata,
+                            inner_file_id=of[chunk.doc_id].inner_file_id,
                         )
                         for chunk, vector in batch
                     ]
@@ -263,9 +265,10 @@ class Ingestion:
         return await self._state.document(tenant, doc_id)
 
     async def delete(self, tenant: str, item_id: str) -> None:
-        """Delete a document by its id, or a file with all its documents by the file's.
+        """Delete a document by its id, or a file, also one inside another, by the file's.
 
-        It is hidden, durably, before anything is removed. Raises `NotFound`.
+        With an upload goes all that is inside it. It is hidden, durably, before anything is
+        removed. Raises `NotFound`.
         """
         await self._remove([await self._state.begin_delete(tenant, item_id)])
 
@@ -283,10 +286,10 @@ class Ingestion:
         """Remove what is hidden; what cannot be removed now stays hidden, for the next sweep."""
         for deletion in deletions:
             try:
-                if deletion.doc_id is None:
-                    await self._index.delete_file(deletion.file_id)
-                else:
+                if deletion.doc_id is not None:
                     await self._index.delete_document(deletion.doc_id)
+                else:
+                    await self._index.delete_file(deletion.inner_file_id or deletion.file_id)
                 await self._state.forget(deletion)
             except Unavailable as error:
                 _log.warning(
@@ -311,20 +314,8 @@ def _refuse_reserved(metadata: Metadata) -> None:
         )
 
 
-def _inner_facts(file: File, inner: InnerFile | None) -> Metadata:
-    """What is known of a file inside the upload, in place of the upload's own facts."""
-    if inner is None:
-        return {}
+def _facts(file: File) -> Metadata:
     return {
-        "file_name": f"{file.name}/{inner.path}",
-        "file_type": inner.media_type,
-        "file_size": inner.size_bytes,
-        "container": file.name,
-    }
-
-
-def _documents(file: File, parsed: ParsedFile, metadata: Metadata) -> list[Document]:
-    facts: Metadata = {
         "file_id": file.file_id,
         "file_name": file.name,
         "file_type": file.media_type,
@@ -332,10 +323,27 @@ def _documents(file: File, parsed: ParsedFile, metadata: Metadata) -> list[Docum
         "content_hash": f"sha256:{file.sha256}",
         "ingested_at": file.created_at.isoformat(),
     }
+
+
+def _inner_facts(file: File, inner: InnerFile) -> Metadata:
+    return {
+        "file_id": inner_file_id(file.file_id, inner.path),
+        "file_name": f"{file.name}/{inner.path}",
+        "file_type": inner.media_type,
+        "file_size": inner.size_bytes,
+        "content_hash": f"sha256:{inner.sha256}",
+        "ingested_at": file.created_at.isoformat(),
+        "container": file.name,
+        "container_id": file.file_id,
+    }
+
+
+def _documents(file: File, parsed: ParsedFile, metadata: Metadata) -> list[Document]:
     documents: list[Document] = []
     for position, part in enumerate(parsed.documents):
         stated = part.metadata if part.inner else {**parsed.metadata, **part.metadata}
-        own = {**stated, **metadata, **facts, **_inner_facts(file, part.inner)}
+        facts = _inner_facts(file, part.inner) if part.inner else _facts(file)
+        own = {**stated, **metadata, **facts}
         if part.page_label is not None:
             own["page_label"] = part.page_label
         documents.append(
@@ -346,6 +354,7 @@ def _documents(file: File, parsed: ParsedFile, metadata: Metadata) -> list[Docum
                 text=part.text,
                 headings=part.headings,
                 metadata={key: value for key, value in own.items() if value is not None},
+                inner_file_id=inner_file_id(file.file_id, part.inner.path) if part.inner else None,
             )
         )
     return documents

@@ -77,6 +77,7 @@ async def reindex(
                         file_id=item.file_id,
                         vector=vector,
                         metadata=item.metadata,
+                        inner_file_id=item.inner_file_id,
                     )
                     for item, vector in zip(batch, embedded.vectors, strict=True)
                 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 import tarfile
@@ -46,6 +47,11 @@ def _texts(parsed: ParsedFile) -> dict[str, str]:
     return {d.inner.path if d.inner else "": d.text for d in parsed.documents}
 
 
+def _inner(path: str, media_type: str, data: bytes) -> InnerFile:
+    digest = hashlib.sha256(data).hexdigest()
+    return InnerFile(path=path, media_type=media_type, size_bytes=len(data), sha256=digest)
+
+
 def _mail(*parts: str) -> str:
     body = "".join(f"--xx\r\n{part}\r\n" for part in parts)
     return f"Subject: s\r\nContent-Type: multipart/mixed; boundary=xx\r\n\r\n{body}--xx--\r\n"
@@ -65,10 +71,22 @@ def test_every_file_of_a_zip_keeps_its_path_type_size_pages_and_facts(tmp_path: 
     assert parsed.media_type == "application/zip"
     assert parsed.metadata == {}
     assert [(d.text, d.inner, d.page_label, dict(d.metadata)) for d in parsed.documents] == [
-        ("text", InnerFile("notes/a.txt", "text/plain", 4), None, {}),
-        ("One", InnerFile("b.pdf", "application/pdf", len(book)), "1", {"title": "The book"}),
-        ("Two", InnerFile("b.pdf", "application/pdf", len(book)), "2", {"title": "The book"}),
+        ("text", _inner("notes/a.txt", "text/plain", b"text"), None, {}),
+        ("One", _inner("b.pdf", "application/pdf", book), "1", {"title": "The book"}),
+        ("Two", _inner("b.pdf", "application/pdf", book), "2", {"title": "The book"}),
     ]
+
+
+def test_no_two_files_inside_have_the_same_path(tmp_path: Path) -> None:
+    mail = _mail(*(_attachment("x/plan.txt", text) for text in ("one", "two", "three")))
+    inside = zipped({"m.eml": mail, "m.eml/x/plan (2).txt": "other"})
+    assert _texts(read(tmp_path, "a.zip", inside)) == {
+        "m.eml": "Subject: s\n" + "\n".join(["\nAttachment: x/plan.txt"] * 3),
+        "m.eml/x/plan.txt": "one",
+        "m.eml/x/plan (2).txt": "two",
+        "m.eml/x/plan (3).txt": "three",
+        "m.eml/x/plan (2) (2).txt": "other",
+    }
 
 
 @pytest.mark.parametrize(

@@ -412,7 +412,7 @@ def test_files_inside_files_survive_the_pipe() -> None:
         media_type="application/zip",
         documents=(
             ParsedDocument(text="a"),
-            ParsedDocument(text="b", inner=InnerFile("x/b.txt", "text/plain", 1)),
+            ParsedDocument(text="b", inner=InnerFile("x/b.txt", "text/plain", 1, "ab12")),
         ),
         unread=(UnreadFile("c.bin", "why"),),
     )

@@ -471,6 +471,78 @@ async def test_all_documents_deleted_at_once_take_their_file_along_once(
     assert await store.abandoned(pending=True) == [Deletion(file_id="f")]
 
 
+async def test_files_inside_a_file_are_kept_apart(store: StateStore) -> None:
+    new = ingestion("f", documents=3).holding(None, "f+a", "f+b")
+    assert await ingest(store, new) == new.stored
+    assert await store.list_documents("ann") == new.infos
+    assert await store.document("ann", "f/1") == new.documents[1]
+    assert {one.chunk.doc_id: one.inner_file_id for one in await reindexed(store)} == {
+        "f/0": None,
+        "f/1": "f+a",
+        "f/2": "f+b",
+    }
+    hit = (await store.chunks("ann", ["f/2/0"]))["f/2/0"]
+    assert hit.document == new.infos[2]
+
+
+async def test_a_deleted_file_inside_another_leaves_the_others(store: StateStore) -> None:
+    new = ingestion("f", documents=4).holding(None, "f+a", "f+a", "f+b")
+    await ingest(store, new)
+    deletion = Deletion(file_id="f", inner_file_id="f+a")
+
+    assert await store.begin_delete("ann", "f+a") == deletion
+
+    left = [new.infos[0], new.infos[3]]
+    assert await store.list_documents("ann") == left
+    assert await store.hidden("ann") == {"f/1", "f/2"}
+    swept = await store.abandoned(pending=True)
+    assert set(swept) == {Deletion(file_id="f", doc_id=doc_id) for doc_id in ("f/1", "f/2")}
+    with pytest.raises(NotFound):
+        await store.begin_delete("ann", "f+a")
+    await store.forget(deletion)
+    assert await store.hidden("ann") == frozenset()
+    assert await store.abandoned(pending=True) == []
+    assert await store.list_documents("ann") == left
+    assert await store.chunk_totals() == {"f/0": 3, "f/3": 3}
+
+
+async def test_what_is_left_of_a_file_inside_another_is_deleted_by_its_id(
+    store: StateStore,
+) -> None:
+    await ingest(store, ingestion("f", documents=3).holding(None, "f+a", "f+a"))
+    await store.begin_delete("ann", "f/1")
+    deletion = Deletion(file_id="f", inner_file_id="f+a")
+    assert await store.begin_delete("ann", "f+a") == deletion
+    await store.forget(deletion)
+    assert await store.chunk_totals() == {"f/0": 3}
+    assert await store.abandoned(pending=True) == []
+
+
+async def test_the_last_file_inside_another_takes_it_along(store: StateStore) -> None:
+    new = ingestion("f", documents=2).holding("f+a", "f+b")
+    await ingest(store, new)
+    await store.begin_delete("ann", "f+a")
+    assert await store.begin_delete("ann", "f+b") == Deletion(file_id="f")
+    assert await everything_visible(store, "ann", new) == []
+
+
+async def test_what_is_visible_of_a_file_inside_another_is_never_forgotten(
+    store: StateStore,
+) -> None:
+    new = ingestion("f", documents=2).holding(None, "f+a")
+    await ingest(store, new)
+    await store.forget(Deletion(file_id="f", inner_file_id="f+a"))
+    assert await store.list_documents("ann") == new.infos
+
+
+async def test_a_file_inside_a_foreign_one_is_not_found(store: StateStore) -> None:
+    new = ingestion("f", documents=2).holding(None, "f+a")
+    await ingest(store, new)
+    with pytest.raises(NotFound):
+        await store.begin_delete("bob", "f+a")
+    assert await store.list_documents("ann") == new.infos
+
+
 async def test_what_is_deleted_once_is_not_found_again(store: StateStore) -> None:
     await ingest(store, ingestion("f", documents=3))
     await store.begin_delete("ann", "f/0")

@@ -101,6 +101,7 @@ def chunk(
     tenant: str = "alpha",
     position: int = 0,
     metadata: Metadata | None = None,
+    inner_file_id: str | None = None,
 ) -> IndexedChunk:
     return IndexedChunk(
         chunk=Chunk(
@@ -115,6 +116,7 @@ def chunk(
         file_id=file_id,
         vector=vector_of(text),
         metadata=metadata or {},
+        inner_file_id=inner_file_id,
     )
 
 
@@ -282,6 +284,27 @@ async def test_chunks_are_counted_by_file_and_by_document(index: VectorIndex) ->
     assert await index.count("f1") == 2
     await index.delete_file("f1")
     assert dict(await index.chunk_counts()) == {"d3": 1}
+
+
+async def test_a_file_inside_another_goes_by_both_ids(index: VectorIndex) -> None:
+    mail = chunk("plums", doc_id="d1", file_id="mail")
+    plan = chunk("plums", doc_id="d2", file_id="mail", inner_file_id="plan")
+    menu = chunk("plums", doc_id="d3", file_id="mail", inner_file_id="menu")
+    await index.upsert([mail, plan, menu])
+
+    async def seen(*only: str, hidden: str = "") -> set[str]:
+        wanted = DocumentFilter(ids=frozenset(only) if only else None)
+        return await found(index, ask("plums", only=wanted, hidden=frozenset({hidden})))
+
+    assert await seen("plan") == ids(plan)
+    assert await seen("mail") == ids(mail, plan, menu)
+    assert await seen(hidden="menu") == ids(mail, plan)
+    assert await seen(hidden="mail") == set()
+    assert (await index.count("mail"), await index.count("plan")) == (3, 1)
+    await index.delete_file("plan")
+    assert await seen() == ids(mail, menu)
+    await index.delete_file("mail")
+    assert await index.chunk_counts() == {}
 
 
 async def test_deleting_what_is_not_there_is_no_error(index: VectorIndex) -> None:

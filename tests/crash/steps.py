@@ -27,8 +27,17 @@ FILES = {
     "pages.txt": "\f".join(f"Page {n} tells of {n * 7} otters and a weir." for n in range(1, 6)),
     "notes.md, again": "# Notes\n\n" + " ".join(f"Crane {n} left field {n}." for n in range(40)),
     "third.txt": "Badgers dig at night. " * 30,
+    "mail.eml": (
+        "Voles wait.\x1cplan.txt\nVoles dig.\fVoles store roots.\x1cmenu.txt\nVoles eat roots."
+    ),
 }
-QUESTIONS = ("Which heron stands in which pond?", "otters and a weir", "crane", "badgers at night")
+QUESTIONS = (
+    "Which heron stands in which pond?",
+    "otters and a weir",
+    "crane",
+    "badgers at night",
+    "voles",
+)
 
 Step: TypeAlias = Callable[[OpenLibrary, Path], Awaitable[None]]
 
@@ -46,7 +55,9 @@ def ingest(content: str, *, name: str, replaces: bool = False) -> Step:
 
 
 def delete(name: str, *, page: str | None = None) -> Step:
-    """Delete the file of that name or one of its pages; it may be gone already."""
+    """Delete the file of that name, also one inside another, or one of its pages; it may be gone
+    already.
+    """
 
     async def step(library: OpenLibrary, files: Path) -> None:
         for listed in await library.ingestion.list_documents(library.tenant):
@@ -67,6 +78,8 @@ STEPS: tuple[Step, ...] = (
     ingest("pages.txt", name="pages.txt"),
     delete("pages.txt", page="2"),
     ingest("notes.md, again", name="notes.md", replaces=True),
+    ingest("mail.eml", name="mail.eml"),
+    delete("mail.eml/plan.txt"),
     ingest("third.txt", name="third.txt"),
     delete("pages.txt"),
 )

@@ -124,6 +124,18 @@ def test_files_in_an_archive_are_found_by_their_own_name_and_go_with_it(
         question = {"text": "anything", "context_filter": {"metadata": {"file_name": each}}}
         found = client.post("/v1/chunks", json=question).json()["data"]
         assert {hit["document"]["doc_metadata"]["file_name"] for hit in found} == {each}
-    (file_id,) = {each["file_id"] for each in facts}
+    csv, notes = (each["file_id"] for each in facts)
+    (file_id,) = {each["container_id"] for each in facts}
+    assert len({csv, notes, file_id}) == 3
+    for wanted, names_found in ((notes, {"a.zip/notes.txt.gz/notes.txt"}), (file_id, set(names))):
+        question = {"text": "anything", "context_filter": {"docs_ids": [wanted]}}
+        found = client.post("/v1/chunks", json=question).json()["data"]
+        assert {hit["document"]["doc_metadata"]["file_name"] for hit in found} == names_found
+    assert client.delete(f"/v1/ingest/{notes}").status_code == 200
+    assert client.delete(f"/v1/ingest/{notes}").status_code == 404
+    listed = client.get("/v1/ingest/list").json()["data"]
+    assert [each["doc_metadata"]["file_id"] for each in listed] == [csv]
+    answer = client.post("/v1/ingest", files={"file": ("a.zip", packed.getvalue())}).json()
+    assert len(answer["data"]) == 1
     assert client.delete(f"/v1/ingest/{file_id}").status_code == 200
     assert client.get("/v1/ingest/list").json()["data"] == []

@@ -23,7 +23,10 @@ class Ingestion:
     @property
     def infos(self) -> list[DocumentInfo]:
         """Its documents as lists show them."""
-        return [DocumentInfo(d.doc_id, d.file_id, d.position, d.metadata) for d in self.documents]
+        return [
+            DocumentInfo(d.doc_id, d.file_id, d.position, d.metadata, d.inner_file_id)
+            for d in self.documents
+        ]
 
     @property
     def stored(self) -> StoredFile:
@@ -34,6 +37,12 @@ class Ingestion:
     def doc_ids(self) -> list[str]:
         """In file order."""
         return [document.doc_id for document in self.documents]
+
+    def holding(self, *inner_file_ids: str | None) -> Ingestion:
+        """The same, its documents being of these files inside it."""
+        pairs = zip(self.documents, inner_file_ids, strict=True)
+        documents = tuple(replace(document, inner_file_id=inner) for document, inner in pairs)
+        return replace(self, documents=documents)
 
     def named(self, name: str) -> Ingestion:
         """The same under another name."""

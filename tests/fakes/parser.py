@@ -1,13 +1,19 @@
-"""A parser for tests of what uses one: UTF-8 text in, a document per form-feed page out."""
+"""A parser for tests of what uses one: UTF-8 text in, a document per form-feed page out.
+
+A file separator begins a file inside, the line behind it being its path.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
 
-from privategpt.domain.documents import ParsedDocument, ParsedFile
+from privategpt.domain.documents import InnerFile, ParsedDocument, ParsedFile
 from privategpt.domain.errors import CorruptFile, EmptyFile, PrivateGptError
 from privategpt.domain.ports import Upload
+
+FILE_SEPARATOR = "\x1c"
 
 
 class FakeParser:
@@ -41,15 +47,23 @@ class FakeParser:
         if not text.strip():
             raise EmptyFile("The file is empty")
         self.parsed.append(upload.name)
-        pages = text.replace("\r\n", "\n").split("\f")
-        labels = [None] if len(pages) == 1 else [str(n) for n in range(1, len(pages) + 1)]
-        documents = tuple(
-            ParsedDocument(text=page, page_label=label)
-            for page, label in zip(pages, labels, strict=True)
-            if page.strip()
-        )
-        return ParsedFile(media_type="text/plain", documents=documents)
+        own, *inside = text.replace("\r\n", "\n").split(FILE_SEPARATOR)
+        documents = list(_pages(own, None))
+        for each in inside:
+            path, _, content = each.partition("\n")
+            data = content.encode()
+            inner = InnerFile(path, "text/plain", len(data), sha256(data).hexdigest())
+            documents += _pages(content, inner)
+        return ParsedFile(media_type="text/plain", documents=tuple(documents))
 
     async def close(self) -> None:
         """Note that it was closed."""
         self.is_closed = True
+
+
+def _pages(text: str, inner: InnerFile | None) -> Iterator[ParsedDocument]:
+    pages = text.split("\f")
+    for number, page in enumerate(pages, start=1):
+        if page.strip():
+            label = None if len(pages) == 1 else str(number)
+            yield ParsedDocument(text=page, page_label=label, inner=inner)

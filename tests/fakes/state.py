@@ -143,23 +143,33 @@ class FakeStateStore:
             if item_id in doc_ids:
                 entry.deleting.add(item_id)
                 return Deletion(file_id=file_id, doc_id=item_id)
+            inside = {d.doc_id for d in entry.visible if d.inner_file_id == item_id}
+            if inside and len(inside) == len(doc_ids):
+                entry.state = "deleting"
+                return Deletion(file_id=file_id)
+            if inside:
+                entry.deleting |= inside
+                return Deletion(file_id=file_id, inner_file_id=item_id)
         raise _not_found()
 
     async def forget(self, deletion: Deletion) -> None:
         entry = self._entries.get(deletion.file_id)
         if entry is None:
             return
-        if deletion.doc_id is None:
+        if deletion.doc_id is None and deletion.inner_file_id is None:
             if entry.state != "ready":
                 del self._entries[deletion.file_id]
-        elif deletion.doc_id in entry.deleting:
-            entry.deleting.remove(deletion.doc_id)
-            del entry.documents[deletion.doc_id]
-            entry.chunks = {
-                chunk_id: chunk
-                for chunk_id, chunk in entry.chunks.items()
-                if chunk.doc_id != deletion.doc_id
-            }
+            return
+        inner = deletion.inner_file_id
+        gone = {
+            doc_id
+            for doc_id in entry.deleting
+            if doc_id == deletion.doc_id
+            or (inner is not None and entry.documents[doc_id].inner_file_id == inner)
+        }
+        entry.deleting -= gone
+        entry.documents = {k: d for k, d in entry.documents.items() if k not in gone}
+        entry.chunks = {k: c for k, c in entry.chunks.items() if c.doc_id not in gone}
 
     async def give_up(self, *, at: datetime) -> int:
         given_up = [
@@ -187,6 +197,7 @@ class FakeStateStore:
                 tenant=entry.file.tenant,
                 file_id=entry.file.file_id,
                 metadata=document.metadata,
+                inner_file_id=document.inner_file_id,
             )
             for entry in self._entries.values()
             for document in entry.visible
@@ -225,6 +236,7 @@ def _info(document: Document) -> DocumentInfo:
         file_id=document.file_id,
         position=document.position,
         metadata=document.metadata,
+        inner_file_id=document.inner_file_id,
     )
 
 

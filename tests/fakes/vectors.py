@@ -27,12 +27,12 @@ class FakeVectorIndex:
     async def count(self, file_id: str) -> int:
         """How many chunks of that file are stored."""
         self._fail_if_told()
-        return sum(chunk.file_id == file_id for chunk in self.chunks.values())
+        return sum(file_id in _file_ids(chunk) for chunk in self.chunks.values())
 
     async def delete_file(self, file_id: str) -> None:
         """Remove all chunks of a file."""
         self._fail_if_told()
-        self.chunks = {k: c for k, c in self.chunks.items() if c.file_id != file_id}
+        self.chunks = {k: c for k, c in self.chunks.items() if file_id not in _file_ids(c)}
 
     async def delete_document(self, doc_id: str) -> None:
         """Remove all chunks of a document."""
@@ -73,6 +73,10 @@ class FakeVectorIndex:
             raise self.failure
 
 
+def _file_ids(chunk: IndexedChunk) -> set[str | None]:
+    return {chunk.file_id, chunk.inner_file_id}
+
+
 def _score(chunk: IndexedChunk, query: VectorQuery) -> float:
     asked = set(query.text.casefold().split())
     shared = asked & set(chunk.chunk.passage.casefold().split())
@@ -81,12 +85,12 @@ def _score(chunk: IndexedChunk, query: VectorQuery) -> float:
 
 
 def _allows(query: VectorQuery, chunk: IndexedChunk) -> bool:
-    ids = {chunk.file_id, chunk.chunk.doc_id}
+    ids = {chunk.chunk.doc_id, *_file_ids(chunk)}
     return chunk.tenant == query.tenant and not ids & query.hidden and _passes(query.filter, chunk)
 
 
 def _passes(wanted: DocumentFilter, chunk: IndexedChunk) -> bool:
-    if wanted.ids is not None and not wanted.ids & {chunk.file_id, chunk.chunk.doc_id}:
+    if wanted.ids is not None and not wanted.ids & {chunk.chunk.doc_id, *_file_ids(chunk)}:
         return False
     for key, value in wanted.metadata.items():
         held = chunk.metadata.get(key)

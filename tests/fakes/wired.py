@@ -96,7 +96,7 @@ class WiredLibrary:
         metadata: Metadata | None = None,
         replaces: bool = False,
     ) -> IngestRequest:
-        """An upload of `text` under `name`; a form feed starts a new page."""
+        """An upload of `text` under `name`, as `FakeParser` reads it."""
         path = self.folder / f"upload-{next(self._numbers)}"
         path.write_text(text, encoding="utf-8")
         given: dict[str, Scalar | None] = dict(metadata or {})

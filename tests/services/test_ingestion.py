@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from privategpt.chunking.identity import inner_file_id
+from privategpt.domain.documents import DocumentFilter
 from privategpt.domain.errors import (
     CorruptFile,
     EngineFailed,
@@ -19,6 +22,8 @@ from privategpt.domain.ports import Embeddings
 from tests.fakes.embedding import FakeEmbeddingModel
 from tests.fakes.vectors import FakeVectorIndex
 from tests.fakes.wired import NOW, WiredLibrary
+
+PLAN = "Plan.\fMore plan."
 
 
 class StuckEmbedding(FakeEmbeddingModel):
@@ -179,6 +184,58 @@ async def test_a_document_is_deleted_alone_and_a_file_with_all_of_them(
     assert library.index.chunks == {}
     with pytest.raises(NotFound):
         await library.ingestion.document("ann", stored.documents[0].doc_id)
+
+
+async def test_a_file_inside_another_has_an_id_of_its_own(library: WiredLibrary) -> None:
+    stored = await library.add("mail.eml", f"Hello.\x1cx/plan.txt\n{PLAN}\x1cb\nMenu.")
+    mail, plan, more, menu = (dict(document.metadata) for document in stored.documents)
+    file_id = stored.file.file_id
+    assert mail["file_id"] == file_id
+    assert "container" not in mail
+    assert plan == {
+        "file_id": inner_file_id(file_id, "x/plan.txt"),
+        "file_name": "mail.eml/x/plan.txt",
+        "file_type": "text/plain",
+        "file_size": 16,
+        "content_hash": f"sha256:{hashlib.sha256(PLAN.encode()).hexdigest()}",
+        "ingested_at": NOW.isoformat(),
+        "container": "mail.eml",
+        "container_id": file_id,
+        "page_label": "1",
+    }
+    assert more == {**plan, "page_label": "2"}
+    assert menu["file_id"] not in (file_id, plan["file_id"])
+    for wanted, texts in (
+        (plan, {*PLAN.split("\f")}),
+        (mail, {"Hello.", *PLAN.split("\f"), "Menu."}),
+    ):
+        only = DocumentFilter(ids=frozenset({str(wanted["file_id"])}))
+        found = await library.retrieval.search("plan", tenant="ann", limit=9, filter=only)
+        assert {hit.chunk.text for hit in found.chunks} == texts
+
+
+async def test_a_file_inside_another_is_deleted_alone_and_with_it(library: WiredLibrary) -> None:
+    stored = await library.add("mail.eml", "Hello.\x1cplan\nPlan.\fMore plan.\x1cmenu\nMenu.")
+    await library.ingestion.delete("ann", inner_file_id(stored.file.file_id, "plan"))
+    left = [stored.documents[0], stored.documents[3]]
+    assert await library.ingestion.list_documents("ann") == left
+    assert sorted(c.chunk.text for c in library.index.chunks.values()) == ["Hello.", "Menu."]
+    assert await library.state.abandoned(pending=True) == []
+    await library.ingestion.delete("ann", stored.file.file_id)
+    assert await library.ingestion.list_documents("ann") == []
+    assert library.index.chunks == {}
+
+
+async def test_a_file_inside_another_that_cannot_be_removed_now_is_swept_later(
+    library: WiredLibrary,
+) -> None:
+    stored = await library.add("mail.eml", "Hello.\x1cplan\nPlan.\fMore plan.")
+    library.index.failure = EngineUnavailable("down")
+    await library.ingestion.delete("ann", inner_file_id(stored.file.file_id, "plan"))
+    assert await library.ingestion.list_documents("ann") == list(stored.documents[:1])
+    library.index.failure = None
+    assert await library.ingestion.sweep() == 2
+    assert [c.chunk.text for c in library.index.chunks.values()] == ["Hello."]
 
 
 async def test_a_foreign_document_is_as_unknown_as_one_that_never_was(

@@ -114,7 +114,8 @@ def location(citation: Citation, *, places: Sequence[Place], views: Views) -> Js
         return places[source.number - 1].locate(citation)
     if source.document is None:
         return _web_page(citation)
-    own = {"file_id": source.document.file_id, "source_url": views.place_url(citation)}
+    file_id = source.document.inner_file_id or source.document.file_id
+    own = {"file_id": file_id, "source_url": views.place_url(citation)}
     page = _page_number(source)
     if page is not None:
         return PagedDocument(source.number - 1, source.title, ((0, page),)).locate(citation) | own

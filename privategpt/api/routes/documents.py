@@ -92,7 +92,7 @@ def _body(document: Document, span: tuple[int, int] | None) -> dict[str, Any]:
     body: dict[str, Any] = {
         "object": "document",
         "doc_id": document.doc_id,
-        "file_id": document.file_id,
+        "file_id": document.inner_file_id or document.file_id,
         "text": document.text,
         "metadata": dict(document.metadata),
     }

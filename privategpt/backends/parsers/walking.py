@@ -6,9 +6,12 @@ is the upload refused, with the first reason. What breaks the bounds of the whol
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import PurePosixPath
 from typing import TypeAlias, TypeVar
 
 from privategpt.backends.parsers.archives import (
@@ -82,6 +85,7 @@ class Walk:
         self._bytes = 0
         self._files = 0
         self._failures: list[tuple[str, Refusal]] = []
+        self._named: Counter[str] = Counter()
 
     def upload(self, data: bytes, name: str, media_type: str | None) -> ParsedFile:
         """The upload's documents. Raises `UnreadableFile` and `UnsupportedFileType`."""
@@ -122,13 +126,22 @@ class Walk:
             self._files += 1
             if self._files > MAX_INNER_FILES:
                 raise _WholeExceedsBounds(f"The upload holds over {MAX_INNER_FILES:,} files")
-            path = (*inside, safe_path(carried.path) or f"file-{self._files}")
+            path = self._own_path(inside, safe_path(carried.path) or f"file-{self._files}")
             try:
                 yield from self._inner_file(carried, path)
             except _WholeExceedsBounds:
                 raise
             except (UnreadableFile, UnsupportedFileType) as error:
                 self._note("/".join(path), error)
+
+    def _own_path(self, inside: tuple[str, ...], name: str) -> tuple[str, ...]:
+        """A path that no other file of the upload has: mails carry many an `image.png`."""
+        wanted = path = (*inside, name)
+        while (joined := "/".join(path)) in self._named:
+            number = self._named["/".join(wanted)] = self._named["/".join(wanted)] + 1
+            path = (*inside, _numbered(name, number))
+        self._named[joined] += 1
+        return path
 
     def _files_in(self, data: bytes, kind: Kind, name: str) -> Iterator[Carried]:
         if kind in _PACKED:
@@ -154,7 +167,12 @@ class Walk:
         data = self._within_the_whole(carried.read)
         self._bytes += len(data)
         parsed = self._file(data, path[-1], carried.media_type, inside=path)
-        source = InnerFile(path="/".join(path), media_type=parsed.media_type, size_bytes=len(data))
+        source = InnerFile(
+            path="/".join(path),
+            media_type=parsed.media_type,
+            size_bytes=len(data),
+            sha256=hashlib.sha256(data).hexdigest(),
+        )
         for document in parsed.documents:
             if document.inner is not None:
                 yield document
@@ -166,6 +184,12 @@ class Walk:
         """Remember why; a container with nothing readable in it is told of by what is in it."""
         if not (self._failures and self._failures[-1][0].startswith(f"{path}/")):
             self._failures.append((path, error))
+
+
+def _numbered(name: str, number: int) -> str:
+    """`a/plan (2).pdf` for the second `a/plan.pdf`."""
+    path = PurePosixPath(name)
+    return str(path.with_name(f"{path.stem} ({number}){path.suffix}"))
 
 
 def _nothing_readable(kind: Kind, failures: list[tuple[str, Refusal]]) -> Refusal:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from privategpt.backends.state.tables import chunks, documents, files
+from privategpt.backends.state.tables import chunks, documents, files, inner_documents
 from privategpt.domain.documents import Chunk, Document, DocumentInfo, File, Heading
 
 FILE_COLUMNS = (
@@ -24,6 +24,7 @@ INFO_COLUMNS = (
     documents.c.file_id,
     documents.c.position,
     documents.c.metadata,
+    inner_documents.c.inner_file_id,
 )
 CHUNK_COLUMNS = (
     chunks.c.chunk_id,
@@ -54,7 +55,7 @@ def read_chunk(columns: Sequence[Any]) -> Chunk:
 
 
 def read_document(row: Row[Any]) -> Document:
-    """From a row of the whole documents table."""
+    """From a row of the whole documents table and its `inner_file_id`."""
     return Document(
         doc_id=row.doc_id,
         file_id=row.file_id,
@@ -62,6 +63,7 @@ def read_document(row: Row[Any]) -> Document:
         text=row.text,
         headings=tuple(Heading(*heading) for heading in row.headings),
         metadata=row.metadata,
+        inner_file_id=row.inner_file_id,
     )
 
 
@@ -79,7 +81,7 @@ def file_row(file: File) -> dict[str, Any]:
 
 
 def document_row(document: Document) -> dict[str, Any]:
-    """The columns of a document, its state left out."""
+    """The columns of a document, its state and the file inside the upload left out."""
     return {
         "doc_id": document.doc_id,
         "file_id": document.file_id,
@@ -88,6 +90,11 @@ def document_row(document: Document) -> dict[str, Any]:
         "headings": [[h.start, h.level, h.title] for h in document.headings],
         "text": document.text,
     }
+
+
+def inner_document_row(document: Document) -> dict[str, Any]:
+    """Which file inside the upload a document is of."""
+    return {"doc_id": document.doc_id, "inner_file_id": document.inner_file_id}
 
 
 def chunk_row(chunk: Chunk) -> dict[str, Any]:
@@ -111,4 +118,5 @@ def info_of(document: Document) -> DocumentInfo:
         file_id=document.file_id,
         position=document.position,
         metadata=document.metadata,
+        inner_file_id=document.inner_file_id,
     )

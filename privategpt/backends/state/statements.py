@@ -29,12 +29,14 @@ from privategpt.backends.state.tables import (
     chunks,
     documents,
     files,
+    inner_documents,
     meta,
 )
 
 _tenant: BindParameter[str] = bindparam("tenant")
 _file_id: BindParameter[str] = bindparam("by_file_id")
 _doc_id: BindParameter[str] = bindparam("by_doc_id")
+_inner_file_id: BindParameter[str] = bindparam("by_inner_file_id")
 
 _mine = files.c.tenant == _tenant
 _file_is_ready = files.c.state == READY
@@ -53,6 +55,7 @@ _visible = and_(_file_is_ready, _document_is_ready)
 FILE_OF_CONTENT = (
     select(*FILE_COLUMNS, *INFO_COLUMNS)
     .join_from(files, documents)
+    .outerjoin(inner_documents)
     .where(
         _mine,
         files.c.name == bindparam("name"),
@@ -78,6 +81,7 @@ PLACE_OF_DOCUMENT = (
 DOCUMENTS_BEHIND = (
     select(*INFO_COLUMNS, files.c.sequence)
     .join_from(files, documents)
+    .outerjoin(inner_documents)
     .where(
         _mine,
         _visible,
@@ -92,8 +96,9 @@ DOCUMENTS_BEHIND = (
 )
 
 DOCUMENT = (
-    select(documents)
+    select(documents, inner_documents.c.inner_file_id)
     .join_from(documents, files)
+    .outerjoin(inner_documents)
     .where(documents.c.doc_id == _doc_id, _mine, _visible)
 )
 
@@ -101,6 +106,7 @@ CHUNKS = (
     select(*CHUNK_COLUMNS, *INFO_COLUMNS)
     .join_from(chunks, documents)
     .join(files)
+    .outerjoin(inner_documents)
     .where(chunks.c.chunk_id.in_(bindparam("chunk_ids", expanding=True)), _mine, _visible)
 )
 
@@ -121,6 +127,7 @@ CHUNKS_BETWEEN = (
 
 ADD_FILE = insert(files).values(state=PENDING)
 ADD_DOCUMENT = insert(documents).values(state=READY)
+ADD_INNER_DOCUMENT = insert(inner_documents)
 ADD_CHUNK = insert(chunks)
 
 # Locks all files of a name on PostgreSQL, where two processes may commit at the same moment; in
@@ -154,14 +161,25 @@ HIDE_NAMESAKES = (
 FILE_OF_ITEM = union_all(
     select(files.c.file_id).where(files.c.file_id == bindparam("item_id")),
     select(documents.c.file_id).where(documents.c.doc_id == bindparam("item_id")),
+    select(documents.c.file_id)
+    .join_from(inner_documents, documents)
+    .where(inner_documents.c.inner_file_id == bindparam("item_id")),
 )
-READY_DOCUMENTS_OF_FILE = select(documents.c.doc_id).where(
-    documents.c.file_id == _file_id, _document_is_ready
+READY_DOCUMENTS_OF_FILE = (
+    select(documents.c.doc_id, inner_documents.c.inner_file_id)
+    .join_from(documents, inner_documents, isouter=True)
+    .where(documents.c.file_id == _file_id, _document_is_ready)
 )
 
 # A ready row is never forgotten, whatever a late or mistaken clean-up asks for.
 FORGET_FILE = delete(files).where(files.c.file_id == _file_id, files.c.state != READY)
 FORGET_DOCUMENT = delete(documents).where(documents.c.doc_id == _doc_id, documents.c.state != READY)
+FORGET_INNER_FILE = delete(documents).where(
+    documents.c.doc_id.in_(
+        select(inner_documents.c.doc_id).where(inner_documents.c.inner_file_id == _inner_file_id)
+    ),
+    documents.c.state != READY,
+)
 
 # Every tenant's
 
@@ -177,11 +195,13 @@ CHUNKS_BEHIND = (
         files.c.tenant,
         files.c.file_id,
         documents.c.metadata,
+        inner_documents.c.inner_file_id,
         files.c.sequence,
         documents.c.position.label("document_position"),
     )
     .join_from(files, documents)
     .join(chunks)
+    .outerjoin(inner_documents, inner_documents.c.doc_id == documents.c.doc_id)
     .where(
         _visible,
         files.c.sequence >= bindparam("sequence"),

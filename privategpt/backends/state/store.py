@@ -159,6 +159,7 @@ class SqlStateStore:
                     tenant=row.tenant,
                     file_id=row.file_id,
                     metadata=row.metadata,
+                    inner_file_id=row.inner_file_id,
                 )
                 for row in rows
             ]

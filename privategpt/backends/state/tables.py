@@ -108,6 +108,20 @@ documents = Table(
     UniqueConstraint("file_id", "position"),
 )
 
+# Beside `documents`, as a column added to that would stand behind the long ones.
+inner_documents = Table(
+    "inner_documents",
+    schema,
+    Column(
+        "doc_id",
+        String,
+        ForeignKey("documents.doc_id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    # The file inside the upload; of the upload's own documents there is no row.
+    Column("inner_file_id", String, nullable=False),
+)
+
 chunks = Table(
     "chunks",
     schema,
@@ -135,6 +149,7 @@ meta = Table(
     Column("value", Text, nullable=False),
 )
 
+Index("ix_inner_documents_inner_file_id", inner_documents.c.inner_file_id)
 Index("ix_files_tenant_name", files.c.tenant, files.c.name)
 Index(
     "uq_files_ready_content",

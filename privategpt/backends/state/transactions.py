@@ -19,6 +19,7 @@ from privategpt.backends.state.rows import (
     document_row,
     file_row,
     info_of,
+    inner_document_row,
     read_file,
     read_info,
 )
@@ -63,6 +64,9 @@ async def commit(
             return same
     for document in documents:
         await connection.execute(sql.ADD_DOCUMENT, document_row(document))
+    inner = [inner_document_row(one) for one in documents if one.inner_file_id is not None]
+    for rows in batched(inner, ROWS_AT_ONCE):
+        await connection.execute(sql.ADD_INNER_DOCUMENT, rows)
     for batch in batched(chunks, ROWS_AT_ONCE):
         await connection.execute(sql.ADD_CHUNK, [chunk_row(chunk) for chunk in batch])
     if replaces:
@@ -108,7 +112,7 @@ def stored_file(rows: Sequence[Sequence[Any]]) -> StoredFile | None:
 
 
 async def hide(connection: AsyncConnection, *, tenant: str, item_id: str) -> Deletion:
-    """Hide a file, or a document and with the last one its file. Raises `NotFound`."""
+    """Hide a file, or documents of it and with the last one the file. Raises `NotFound`."""
     file_id = (await connection.execute(sql.FILE_OF_ITEM, {"item_id": item_id})).scalar()
     # The file's row is locked first, so that its last two documents cannot go side by side,
     # each believing that the other stays.
@@ -119,22 +123,29 @@ async def hide(connection: AsyncConnection, *, tenant: str, item_id: str) -> Del
         raise not_found()
     if item_id != file_id:
         rows = await connection.execute(sql.READY_DOCUMENTS_OF_FILE, {"by_file_id": file_id})
-        ready = set(rows.scalars())
-        if item_id not in ready:
+        ready = [tuple(row) for row in rows]
+        going = [doc_id for doc_id, inner in ready if item_id in (doc_id, inner)]
+        if not going:
             raise not_found()
-        if len(ready) > 1:
-            await connection.execute(sql.HIDE_DOCUMENT, {"by_doc_id": item_id})
-            return Deletion(file_id=str(file_id), doc_id=item_id)
+        if len(going) < len(ready):
+            await connection.execute(sql.HIDE_DOCUMENT, [{"by_doc_id": one} for one in going])
+            if going == [item_id]:
+                return Deletion(file_id=str(file_id), doc_id=item_id)
+            return Deletion(file_id=str(file_id), inner_file_id=item_id)
     await connection.execute(sql.HIDE_FILE, {"by_file_id": file_id})
     return Deletion(file_id=str(file_id))
 
 
 async def forget(connection: AsyncConnection, *, deletion: Deletion) -> None:
     """Remove hidden rows; the documents and chunks below them go along."""
-    if deletion.doc_id is None:
-        await connection.execute(sql.FORGET_FILE, {"by_file_id": deletion.file_id})
-    else:
+    if deletion.doc_id is not None:
         await connection.execute(sql.FORGET_DOCUMENT, {"by_doc_id": deletion.doc_id})
+    elif deletion.inner_file_id is not None:
+        await connection.execute(
+            sql.FORGET_INNER_FILE, {"by_inner_file_id": deletion.inner_file_id}
+        )
+    else:
+        await connection.execute(sql.FORGET_FILE, {"by_file_id": deletion.file_id})
 
 
 async def begin(connection: AsyncConnection, *, file: File, owner: str | None) -> None:

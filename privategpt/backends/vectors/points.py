@@ -75,11 +75,17 @@ def payload(chunk: IndexedChunk) -> dict[str, Any]:
     return {
         CHUNK_ID: chunk.chunk.chunk_id,
         TENANT: chunk.tenant,
-        FILE_ID: chunk.file_id,
+        FILE_ID: _file_ids(chunk),
         DOC_ID: chunk.chunk.doc_id,
         FACTS: [fact(key, value) for key, value in chunk.metadata.items() if value is not None],
         FACT_KEYS: [key for key, value in chunk.metadata.items() if value is not None],
     }
+
+
+def _file_ids(chunk: IndexedChunk) -> str | list[str]:
+    """Both ids of a file inside another: a condition holds where one of them meets it."""
+    inner = chunk.inner_file_id
+    return chunk.file_id if inner is None else [chunk.file_id, inner]
 
 
 def fact(key: str, value: Scalar) -> str:
