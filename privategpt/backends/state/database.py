@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from anyio import CancelScope
+from pydantic_core import from_json
 from sqlalchemy import URL, Connection, Executable, Row, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -117,6 +118,7 @@ def sqlite_database(file: Path, *, folder_lock: FolderLock | None) -> Database:
     reader = create_engine(
         URL.create("sqlite+pysqlite", database=str(file)),
         hide_parameters=True,
+        json_deserializer=from_json,
         # A pooled connection serves one thread after another, never two at a time.
         connect_args={"check_same_thread": False},
         isolation_level="AUTOCOMMIT",
@@ -150,6 +152,7 @@ def postgres_database(url: URL) -> Database:
         url,
         hide_parameters=True,
         connect_args=connect_args,
+        json_deserializer=from_json,
         isolation_level="AUTOCOMMIT",
         skip_autocommit_rollback=True,
         pool_size=POSTGRES_CONNECTIONS,
