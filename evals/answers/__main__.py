@@ -25,6 +25,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from evals.answers.orders import Order, OrderedPrompt
 from evals.answers.scores import Outcome, Scores, score
 from evals.folders import CACHE, EVAL, RESULTS
 from evals.models import fetch_qwen
@@ -33,6 +34,7 @@ from privategpt import wiring
 from privategpt.app import create_app
 from privategpt.backends.llm.llama_cpp import start_llama_cpp
 from privategpt.domain.ports import LanguageModel
+from privategpt.services import prompting
 from privategpt.settings import load_settings
 
 SEED = 20_26
@@ -55,25 +57,31 @@ def main(
     threads: Annotated[
         int | None, typer.Option(help="Of the engine; none: all processors.")
     ] = None,
+    order: Annotated[
+        Order, typer.Option(help="Where in the prompt the best sources stand.")
+    ] = Order.BEST_FIRST,
     show: Annotated[bool, typer.Option(help="Print every answer.")] = False,
 ) -> None:
     """Ingest the paragraphs if they are not there, ask, score."""
+    if base_url is not None and order is not Order.BEST_FIRST:
+        raise typer.BadParameter("a server at --base-url orders its sources itself")
     CACHE.mkdir(exist_ok=True)
     chosen = _questions(half, questions)
 
     async def run() -> list[Outcome]:
         async with _client(engine, base_url, threads) as client:
             await _ingest(client)
-            return [
-                await _ask(client, question, context_only=context_only)
-                for question in track(chosen, description="Asking", console=_console)
-            ]
+            with patch.object(prompting, "compose", OrderedPrompt(order)):
+                return [
+                    await _ask(client, question, context_only=context_only)
+                    for question in track(chosen, description="Asking", console=_console)
+                ]
 
     outcomes = asyncio.run(run())
     if show:
         for outcome in outcomes:
             _console.print_json(data=asdict(outcome))
-    _write(score(outcomes), engine=engine, half=half, context_only=context_only)
+    _write(score(outcomes), engine=engine, half=half, context_only=context_only, order=order)
 
 
 @asynccontextmanager
@@ -182,7 +190,10 @@ def _write(scores: Scores, **settings: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
     today = datetime.now(UTC).date().isoformat()
     result = {"eval": "answers", "date": today, **settings, "scores": asdict(scores)}
-    path = RESULTS / f"{today}-answers-{settings['engine']}-{settings['half']}.json"
+    name = f"{today}-answers-{settings['engine']}-{settings['half']}"
+    if settings["order"] is not Order.BEST_FIRST:
+        name = f"{name}-{settings['order']}"
+    path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     _console.print_json(data=result)
 
