@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from evals.folders import CACHE, EVAL, RESULTS
+from evals.onnx_engine.encoder import load_onnx_model
 from evals.retrieval.followups import measure as measure_followups
 from evals.retrieval.fusions import FUSIONS, OTHERS, OURS, RememberingFusion
 from evals.retrieval.library import Cut, Library, open_library
@@ -31,6 +32,7 @@ from evals.retrieval.table import Measured, measures_table, read_last, tables, w
 from evals.retrieval.vectors import RememberingModel, open_memory
 from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
 from privategpt.backends.vectors.fusion import fuse
+from privategpt.domain.ports import EmbeddingModel
 from privategpt.wiring import TENANT
 
 CUTS: tuple[Cut, ...] = ("whole", "chunks")
@@ -45,6 +47,9 @@ _console = Console()
 def main(
     only: Annotated[list[str] | None, typer.Option(help="A set; may be repeated.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model; not recorded.")] = None,
+    onnx: Annotated[
+        Path | None, typer.Option(help="The bundled model from an ONNX file; not recorded.")
+    ] = None,
     followups: Annotated[bool, typer.Option(help="Second turns of conversations only.")] = False,
 ) -> None:
     """Index, search, measure, record."""
@@ -53,22 +58,27 @@ def main(
         found = asyncio.run(_measure_followups(model=model, day=today))
         _console.print(measures_table(found, title="second turns"))
         return
-    measured = asyncio.run(_measure(only or find_sets(EVAL), model=model, day=today))
+    loaded = load_sentence_transformers(model) if onnx is None else load_onnx_model(onnx)
+    ours = model is None and onnx is None
+    measured = asyncio.run(
+        _measure(only or find_sets(EVAL), model=loaded, day=today if ours else None)
+    )
     for table in tables(measured, read_last(RESULTS, before=today)):
         _console.print(table)
 
 
-async def _measure(names: list[str], *, model: str | None, day: date) -> list[Measured]:
-    embedding = RememberingModel(
-        load_sentence_transformers(model), memory=open_memory(CACHE / "retrieval-vectors.sqlite3")
-    )
+async def _measure(
+    names: list[str], *, model: EmbeddingModel, day: date | None
+) -> list[Measured]:
+    """Recorded as of `day`, or not at all."""
+    embedding = RememberingModel(model, memory=open_memory(CACHE / "retrieval-vectors.sqlite3"))
     measured: list[Measured] = []
     with Progress(console=_console) as progress:
         for name in names:
             collection = read_set(EVAL, name)
             for cut in CUTS:
                 new = await _measure_set(collection, cut, embedding=embedding, progress=progress)
-                if model is None:
+                if day is not None:
                     write(RESULTS, new, model=embedding.name, day=day)
                 measured += new
     await embedding.close()

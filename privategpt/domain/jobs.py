@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from privategpt.domain.documents import Metadata, Scalar
+from privategpt.domain.documents import Metadata, Scalar, UnreadFile
 
 
 class JobState(StrEnum):
@@ -54,7 +54,8 @@ class Job:
 
     `home` is the id of the data folder that keeps its upload: that server alone works on it.
     `attempts` counts the times that it was begun, so that a file which ends the process does not
-    end it for ever. `password` is kept until the job has ended.
+    end it for ever. `password` is kept until the job has ended. `doc_ids` and `unread` are what it
+    came to: the documents, and the files inside that could not be read.
     """
 
     job_id: str
@@ -76,6 +77,7 @@ class Job:
     finished_at: datetime | None = None
     failure: JobFailure | None = None
     doc_ids: tuple[str, ...] = ()
+    unread: tuple[UnreadFile, ...] = ()
     cancel_asked: bool = False
 
     @property

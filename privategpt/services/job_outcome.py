@@ -49,7 +49,8 @@ def outcome(
 def done(job: Job, stored: StoredFile, *, at: datetime) -> Job:
     """The file is in the library."""
     doc_ids = tuple(document.doc_id for document in stored.documents)
-    return _ended(replace(job, state=JobState.DONE, doc_ids=doc_ids), at=at)
+    ready = replace(job, state=JobState.DONE, doc_ids=doc_ids, unread=stored.unread)
+    return _ended(ready, at=at)
 
 
 def failed(job: Job, failure: JobFailure, *, at: datetime) -> Job:

@@ -16,6 +16,7 @@ import pytest
 from privategpt.api.deps import ApiOptions
 from privategpt.api.wire.jobs import JobReply, JobsReply
 from privategpt.domain.access import Scope
+from privategpt.domain.documents import UnreadFile
 from privategpt.domain.errors import QuotaExceeded, TooManyRequests, Unavailable
 from privategpt.domain.jobs import Job, JobFailure, JobState, Progress
 from tests.api.conftest import NewClient
@@ -193,13 +194,18 @@ class TestFollowing:
         self, edge: Edge, client: httpx.AsyncClient
     ) -> None:
         job = edge.jobs.known["job-1"] = running()
-        done = replace(job, state=JobState.DONE, doc_ids=("doc-1",), finished_at=NOON)
+        unread = (UnreadFile("x/plan.pdf", "damaged"),)
+        done = replace(
+            job, state=JobState.DONE, doc_ids=("doc-1",), unread=unread, finished_at=NOON
+        )
         edge.jobs.steps = [done]
         reply = await client.get(f"{JOBS}/job-1/events")
         assert reply.headers["content-type"].startswith("text/event-stream")
         told = events(reply.text)
         assert [each["state"] for each in told] == ["running", "done"]
         assert told[-1]["doc_ids"] == ["doc-1"]
+        skipped = [{"file_name": f"{job.file_name}/x/plan.pdf", "reason": "damaged"}]
+        assert (told[-1]["skipped"], "skipped" in told[0]) == (skipped, False)
         for each in told:
             JobReply.model_validate(each)
 

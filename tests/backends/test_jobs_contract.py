@@ -16,6 +16,7 @@ from privategpt.backends.state.leases import SqlLeaseStore
 from privategpt.backends.state.opening import open_database
 from privategpt.backends.state.store import SqlStateStore
 from privategpt.backends.state.uploads import open_uploads
+from privategpt.domain.documents import UnreadFile
 from privategpt.domain.errors import Conflict, FolderInUse, NotFound, Unavailable
 from privategpt.domain.jobs import JobFailure, JobState, JobStore, LeaseStore, Progress
 from privategpt.domain.ports import Deletion, StateStore
@@ -100,6 +101,7 @@ async def test_a_job_is_kept_whole(stores: Stores) -> None:
         state=JobState.FAILED,
         failure=JobFailure("", "ä"),
         doc_ids=("a", "b"),
+        unread=(UnreadFile("x/東.pdf", "ä"), UnreadFile("b", "")),
         password=None,
         finished_at=NOON,
     )

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
-from privategpt.domain.documents import InnerFile, ParsedDocument, ParsedFile
+from privategpt.domain.documents import InnerFile, ParsedDocument, ParsedFile, UnreadFile
 from privategpt.domain.errors import CorruptFile, EmptyFile, PrivateGptError
 from privategpt.domain.ports import Upload
 
@@ -17,12 +17,14 @@ FILE_SEPARATOR = "\x1c"
 
 
 class FakeParser:
-    """Implements `Parser`. `refusals` maps a file name to what its parsing raises; while
-    `gate` is not set, parsing waits. `entered` tells that it was asked.
+    """Implements `Parser`. `refusals` maps a file name to what its parsing raises, `unread` one to
+    the files inside that cannot be read; while `gate` is not set, parsing waits. `entered` tells
+    that it was asked.
     """
 
     def __init__(self, *, refusals: Mapping[str, PrivateGptError] | None = None) -> None:
         self.refusals = dict(refusals or {})
+        self.unread: dict[str, tuple[UnreadFile, ...]] = {}
         self.gate = asyncio.Event()
         self.gate.set()
         self.entered = asyncio.Event()
@@ -54,7 +56,8 @@ class FakeParser:
             data = content.encode()
             inner = InnerFile(path, "text/plain", len(data), sha256(data).hexdigest())
             documents += _pages(content, inner)
-        return ParsedFile(media_type="text/plain", documents=tuple(documents))
+        unread = self.unread.get(upload.name, ())
+        return ParsedFile(media_type="text/plain", documents=tuple(documents), unread=unread)
 
     async def close(self) -> None:
         """Note that it was closed."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from privategpt.domain.documents import UnreadFile
 from privategpt.domain.errors import (
     CorruptFile,
     EngineUnavailable,
@@ -219,6 +220,17 @@ async def test_a_file_that_cannot_be_read_fails_with_its_reason(background: Back
     assert (job.state, job.failure) == ("failed", JobFailure("CorruptFile", "broken"))
     assert (job.password, job.doc_ids) == (None, ())
     assert await background.uploads.names() == frozenset()
+
+
+async def test_a_job_tells_of_the_files_inside_that_could_not_be_read(
+    background: Background,
+) -> None:
+    unread = (UnreadFile("x/plan.pdf", "The PDF is damaged"),)
+    background.library.parser.unread["a.txt"] = unread
+    async with background.running() as jobs:
+        job = await ended(jobs, await jobs.submit(background.request()))
+    assert (job.state, job.unread) == ("done", unread)
+    assert await background.store.find("ann", job.job_id) == job
 
 
 async def test_a_reason_can_be_stored_whatever_it_quotes(background: Background) -> None:

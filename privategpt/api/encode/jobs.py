@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from privategpt.api.encode.views import skipped_json
 from privategpt.api.errors import failure_body
 from privategpt.domain.jobs import Job
 
@@ -13,7 +14,7 @@ from privategpt.domain.jobs import Job
 def job_json(job: Job) -> dict[str, Any]:
     """The job as it is now."""
     progress, left = job.progress, job.seconds_left
-    return {
+    body: dict[str, Any] = {
         "object": "ingest.job",
         "job_id": job.job_id,
         "state": job.state.value,
@@ -28,6 +29,9 @@ def job_json(job: Job) -> dict[str, Any]:
         "error": failure_body(job.failure.kind, job.failure.message) if job.failure else None,
         "doc_ids": list(job.doc_ids),
     }
+    if job.unread:
+        body["skipped"] = skipped_json(job.file_name, job.unread)
+    return body
 
 
 class JobEvents:

@@ -13,7 +13,13 @@ from urllib.parse import quote
 
 from privategpt.api.profiles import CitationStyle
 from privategpt.domain.answers import AnswerStarted, Citation, Source
-from privategpt.domain.documents import Chunk, DocumentInfo, Metadata, RetrievedChunk
+from privategpt.domain.documents import (
+    Chunk,
+    DocumentInfo,
+    Metadata,
+    RetrievedChunk,
+    UnreadFile,
+)
 
 Json: TypeAlias = dict[str, Any]
 
@@ -145,6 +151,11 @@ def document_json(document: DocumentInfo) -> Json:
         "doc_id": document.doc_id,
         "doc_metadata": dict(document.metadata),
     }
+
+
+def skipped_json(file_name: str, unread: Iterable[UnreadFile]) -> list[Json]:
+    """The files inside the upload of that name that could not be read."""
+    return [{"file_name": f"{file_name}/{one.path}", "reason": one.reason} for one in unread]
 
 
 def _texts(chunks: Sequence[Chunk]) -> list[str]:

@@ -13,7 +13,7 @@ from privategpt.api.auth import CallerDep
 from privategpt.api.deps import OptionsDep, Services, ServicesDep
 from privategpt.api.disconnect import while_connected
 from privategpt.api.encode.jobs import job_json
-from privategpt.api.encode.views import document_json
+from privategpt.api.encode.views import document_json, skipped_json
 from privategpt.api.filenames import display_name
 from privategpt.api.jsontext import JsonResponse, JsonRoute
 from privategpt.api.uploads import ReceivedForm, received_form, stored_text
@@ -81,11 +81,7 @@ async def ingest(
         stored = await while_connected(request.receive, _one_by_one(requests, services))
     return _documents(
         (document for file in stored for document in file.documents),
-        skipped=[
-            {"file_name": f"{file.file.name}/{unread.path}", "reason": unread.reason}
-            for file in stored
-            for unread in file.unread
-        ],
+        skipped=[each for file in stored for each in skipped_json(file.file.name, file.unread)],
     )
 
 

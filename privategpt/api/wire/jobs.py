@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from privategpt.api.wire.replies import ErrorBody, Reply
+from privategpt.api.wire.replies import ErrorBody, Reply, SkippedFile
 from privategpt.domain.jobs import JobState
 
 
@@ -21,7 +21,8 @@ class JobReply(Reply):
     """The ingestion of one file in the background. Times are RFC 3339, in UTC.
 
     `doc_ids` are the documents, once it is done; `error` says why it failed; `seconds_left` is an
-    estimate, while it runs. A cancelled job may run on for a moment.
+    estimate, while it runs. A cancelled job may run on for a moment. `skipped` is there where files
+    inside the upload could not be read.
     """
 
     object: Literal["ingest.job"]
@@ -37,6 +38,7 @@ class JobReply(Reply):
     finished_at: str | None
     error: ErrorBody | None
     doc_ids: list[str]
+    skipped: list[SkippedFile] | None = None
 
 
 class JobsReply(Reply):

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from privategpt.backends.state.database import Database
 from privategpt.backends.state.errors import can_be_an_id, not_found
 from privategpt.backends.state.jobs_table import UNFINISHED, ingest_jobs, leases
+from privategpt.domain.documents import UnreadFile
 from privategpt.domain.jobs import Job, JobFailure, JobState, Progress
 
 _jobs = ingest_jobs.c
@@ -175,6 +176,7 @@ def _row(job: Job) -> dict[str, Any]:
         "failure_message": None if failure is None else failure.message,
         "doc_ids": list(job.doc_ids),
         "cancel_asked": job.cancel_asked,
+        "unread": [[one.path, one.reason] for one in job.unread],
     }
 
 
@@ -206,4 +208,5 @@ def _read(row: Row[Any]) -> Job:
         failure=JobFailure(row.failure_kind, row.failure_message) if failed else None,
         doc_ids=tuple(row.doc_ids),
         cancel_asked=row.cancel_asked,
+        unread=tuple(UnreadFile(path, reason) for path, reason in row.unread),
     )

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     literal_column,
+    text,
 )
 
 from privategpt.backends.state.tables import UtcDateTime, schema
@@ -55,6 +56,7 @@ ingest_jobs = Table(
     Column("failure_message", Text),
     Column("doc_ids", JSON, nullable=False),
     Column("cancel_asked", Boolean, nullable=False),
+    Column("unread", JSON, nullable=False, server_default=text("'[]'")),
     CheckConstraint("state IN ('queued', 'running', 'done', 'failed', 'cancelled')", name="state"),
     UniqueConstraint("job_id"),
     sqlite_autoincrement=True,
