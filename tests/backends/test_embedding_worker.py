@@ -159,6 +159,19 @@ async def test_a_single_text_does_not_wait_for_a_book(
     assert encoder.batches.index(["p:x"]) < 7
 
 
+async def test_of_two_books_the_first_is_done_while_the_other_is_not(
+    worker: EmbeddingWorker, encoder: GatedEncoder
+) -> None:
+    held = await encoder.hold(worker)
+    books = [await _queue(worker, [sign * 20] * 40) for sign in "xy"]
+    encoder.gate.set()
+
+    await asyncio.gather(held, *books)
+
+    signs = [text[-1] for batch in encoder.batches[1:] for text in batch]
+    assert signs[60:] == ["y"] * 20
+
+
 async def test_a_caller_who_gives_up_is_not_worked_for(
     worker: EmbeddingWorker, encoder: GatedEncoder
 ) -> None:

@@ -4,7 +4,8 @@
   a batch costs as much as its longest text times their number.
 - Queries go before passages. A batch of passages is kept small, so that a query which arrives
   in the middle of an ingestion waits for one of them only.
-- Requests take turns, so a single text does not wait for a book.
+- The oldest request and the one that is nearest to its end take turns: a single text does not
+  wait for a book, and of two books one is done, and stored, while the other is embedded.
 - A caller who gives up is forgotten at the next batch.
 """
 
@@ -42,6 +43,7 @@ class _Request:
     future: Future[Embeddings]
     vectors: list[Vector | None]
     missing: int
+    waiting: int
     tokens: int = 0
     items: deque[_Item] = field(default_factory=deque["_Item"])
 
@@ -89,7 +91,8 @@ class EmbeddingWorker:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._queries: deque[_Item] = deque()
-        self._requests: deque[_Request] = deque()
+        self._requests: list[_Request] = []
+        self._oldest_is_next = False
         self._by_length: list[_Item] = []
         self._ready: deque[_Batch] = deque()
         self._running: Sequence[_Item] = ()
@@ -100,7 +103,8 @@ class EmbeddingWorker:
         if not texts:
             return Embeddings(vectors=(), tokens=0)
         future: Future[Embeddings] = Future()
-        request = _Request(future=future, vectors=[None] * len(texts), missing=len(texts))
+        count = len(texts)
+        request = _Request(future=future, vectors=[None] * count, missing=count, waiting=count)
         items = [
             _Item(request=request, index=index, text=text, length=len(text))
             for index, text in enumerate(texts)
@@ -194,16 +198,19 @@ class EmbeddingWorker:
         del self._by_length[start : start + self._batch_size]
         for item in taken:
             item.taken = True
+            item.request.waiting -= 1
         return taken
 
     def _next_in_turn(self) -> _Item:
-        while True:
-            request = self._requests.popleft()
-            while request.items:
-                item = request.items.popleft()
-                if not item.taken:
-                    self._requests.append(request)
-                    return item
+        self._requests = [request for request in self._requests if request.waiting]
+        self._oldest_is_next = not self._oldest_is_next
+        if self._oldest_is_next:
+            request = self._requests[0]
+        else:
+            request = min(self._requests, key=attrgetter("waiting"))
+        while request.items[0].taken:
+            request.items.popleft()
+        return request.items.popleft()
 
     def _read(self, items: Sequence[_Item], *, prompt: str) -> list[_Batch]:
         """Tokenise, and divide into batches of similar length."""
