@@ -3,7 +3,8 @@
     python -m benchmarks.scale --corpus PASSAGES.jsonl [--work FOLDER] [--only NAME…]
 
 The corpus is what build_scale_corpus.py makes. What was measured is kept in the folder, so a run
-that was interrupted goes on where it was; it takes some hours and 20 GB of disk in all.
+that was interrupted goes on where it was; it takes some hours and 20 GB of disk in all. `--only`
+without a name measures nothing and shows the tables.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from rich.console import Console
 from benchmarks.scale.files import measure_files
 from benchmarks.scale.growth import POINTS, fill_points, measure_points
 from benchmarks.scale.notebook import Notebook
+from benchmarks.scale.quantisation import measure_quantisation
 from benchmarks.scale.real import ingest_real
+from benchmarks.scale.report import put_into, report
 
 WORK = Path(__file__).parent.parent / ".cache" / "scale"
 
@@ -62,11 +65,16 @@ async def _files(run: Run) -> None:
     await measure_files(run.work, run.corpus, notebook=run.notebook, tell=run.tell)
 
 
+async def _quantisation(run: Run) -> None:
+    await measure_quantisation(run.work, run.corpus, notebook=run.notebook, tell=run.tell)
+
+
 STEPS: dict[str, Callable[[Run], Awaitable[None]]] = {
     "files": _files,
     "real": _real,
     "fill": _fill,
     "growth": _growth,
+    "quantisation": _quantisation,
 }
 
 
@@ -80,16 +88,24 @@ async def measured(run: Run, *, only: Sequence[str]) -> None:
 def main() -> None:
     """Measure what has not been measured yet."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, default=os.environ.get("PRIVATEGPT_SCALE_CORPUS"))
+    parser.add_argument("--corpus", default=os.environ.get("PRIVATEGPT_SCALE_CORPUS"))
     parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--points", type=int, nargs="+", default=POINTS)
-    parser.add_argument("--only", nargs="+", choices=STEPS, default=tuple(STEPS))
+    parser.add_argument("--only", nargs="*", choices=STEPS, default=tuple(STEPS))
+    parser.add_argument("--into", type=Path, help="a page to put the tables into")
     options = parser.parse_args()
-    if options.corpus is None:
+    if options.corpus is None and options.only:
         parser.error("--corpus or PRIVATEGPT_SCALE_CORPUS names the passages")
     options.work.mkdir(parents=True, exist_ok=True)
-    run = Run(options.corpus, options.work, options.points, Console(width=110))
+    corpus = Path(options.corpus or "")
+    run = Run(corpus, options.work, options.points, Console(width=110))
     uvloop.run(measured(run, only=options.only))
+    tables = report(run.notebook.all())
+    if options.into is None:
+        print(tables)
+    else:
+        page = options.into.read_text(encoding="utf-8")
+        options.into.write_text(put_into(page, tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

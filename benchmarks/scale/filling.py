@@ -6,9 +6,9 @@ import asyncio
 import shutil
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -35,11 +35,36 @@ LARGE = "large.txt"
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What it took to store so many chunks."""
+    """So many chunks are there, and what it took to store those that were `new`."""
 
     chunks: int
+    new: int
     seconds: float
     processor_s: float
+
+    @property
+    def pace(self) -> float:
+        """New chunks a second."""
+        return self.new / self.seconds if self.new else 0.0
+
+    def and_then(self, *, chunks: int, new: int, seconds: float, processor_s: float) -> Filled:
+        """After so many more; what was there already has taken nothing that counts."""
+        if not new:
+            return replace(self, chunks=chunks)
+        return Filled(
+            chunks, self.new + new, self.seconds + seconds, self.processor_s + processor_s
+        )
+
+
+NOTHING = Filled(chunks=0, new=0, seconds=0.0, processor_s=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Files by their names, their ids, and how many of them are new."""
+
+    ids: Mapping[str, str]
+    new: int
 
 
 class Silence:
@@ -97,10 +122,8 @@ async def opened(data_dir: Path, embedding: EmbeddingModel) -> AsyncGenerator[In
         yield opened_ingestion.ingestion
 
 
-async def store(
-    files: Sequence[tuple[str, str]], *, ingestion: Ingestion, folder: Path
-) -> dict[str, str]:
-    """Ingest texts by name through files in `folder`; their files' ids. What is there is skipped.
+async def store(files: Sequence[tuple[str, str]], *, ingestion: Ingestion, folder: Path) -> Stored:
+    """Ingest texts by name through files in `folder`; what is there already is skipped.
 
     Raises `RuntimeError` where one is refused.
     """
@@ -109,11 +132,12 @@ async def store(
     await asyncio.to_thread(shutil.rmtree, folder)
     for failed in result.failures:
         raise RuntimeError(f"{failed.file.name}: {failed.reason}")
-    return {
+    ids = {
         outcome.file.name: outcome.stored.file.file_id
         for outcome in result.outcomes
         if outcome.stored is not None
     }
+    return Stored(ids=ids, new=result.ingested)
 
 
 def _written(files: Sequence[tuple[str, str]], folder: Path) -> list[NamedFile]:
@@ -129,13 +153,18 @@ async def fill(
 ) -> AsyncGenerator[Filled]:
     """Store the passages from the `first` to before the `last`, telling what is done so far."""
     source = islice(endless(corpus), first, last)
-    started, processor = time.perf_counter(), time.process_time()
-    done = 0
+    filled = NOTHING
     async with opened(data_dir, embedding) as ingestion:
         for batch in _batches(source, first=first):
-            await store(batch, ingestion=ingestion, folder=data_dir.with_suffix(".texts"))
-            done = min(last - first, done + FILES_AT_A_TIME * PASSAGES_PER_FILE)
-            yield Filled(done, time.perf_counter() - started, time.process_time() - processor)
+            started, processor = time.perf_counter(), time.process_time()
+            stored = await store(batch, ingestion=ingestion, folder=data_dir.with_suffix(".texts"))
+            filled = filled.and_then(
+                chunks=min(last - first, filled.chunks + FILES_AT_A_TIME * PASSAGES_PER_FILE),
+                new=stored.new * PASSAGES_PER_FILE,
+                seconds=time.perf_counter() - started,
+                processor_s=time.process_time() - processor,
+            )
+            yield filled
 
 
 def _batches(source: Iterator[Passage], *, first: int) -> Iterator[list[tuple[str, str]]]:
@@ -157,4 +186,4 @@ async def store_large(
     text = as_paragraphs(list(islice(endless(corpus), passages)))
     async with opened(data_dir, embedding) as ingestion:
         folder = data_dir.with_suffix(".texts")
-        return (await store([(LARGE, text)], ingestion=ingestion, folder=folder))[LARGE]
+        return (await store([(LARGE, text)], ingestion=ingestion, folder=folder)).ids[LARGE]

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from itertools import islice
 from pathlib import Path
+
+import qdrant_edge as qe
 
 from benchmarks.scale.asking import measure_served
 from benchmarks.scale.corpus import questions
-from benchmarks.scale.filling import cheap_model, fill, store_large
+from benchmarks.scale.disk import disk_mb
+from benchmarks.scale.filling import NOTHING, cheap_model, fill, store_large
 from benchmarks.scale.notebook import Notebook
+from benchmarks.scale.records import PAGE, every_record
+from privategpt.backends.vectors.points import DENSE, WORDS
+from privategpt.backends.vectors.quantization import Quantization
+from privategpt.backends.vectors.shard import LAYOUT_FILE, open_shard
 
 POINTS = (1_000, 10_000, 20_000, 100_000, 450_000, 1_000_000)
 LARGE_PASSAGES = 5_000
+CODES: Quantization = "turbo"
+CODED_FROM = 100_000
 OPTIMIZE_TIMEOUT_S = 7200.0
 
 Tell = Callable[[str], None]
@@ -32,14 +43,12 @@ async def fill_points(
     before = 0
     for point in sorted(points):
         if notebook.find(f"filled {point}") is None:
+            filled = NOTHING
             async with aclosing(
                 fill(library, corpus, embedding=embedding, first=before, last=point)
             ) as steps:
                 async for filled in steps:
-                    tell(
-                        f"{before + filled.chunks:,} of {point:,} chunks stored, "
-                        f"{filled.chunks / filled.seconds:,.0f}/s"
-                    )
+                    tell(f"{before + filled.chunks:,} of {point:,} chunks, {filled.pace:,.0f}/s")
             copy = copy_of(work, point)
             await asyncio.to_thread(_copy, library, copy)
             large = min(LARGE_PASSAGES, point // 4)
@@ -47,11 +56,11 @@ async def fill_points(
             notebook.note(
                 f"filled {point}",
                 {
-                    "chunks": point - before,
+                    "new": filled.new,
                     "seconds": filled.seconds,
                     "processor_s": filled.processor_s,
-                    "state_mb": _disk_mb(library / "state.db"),
-                    "index_mb": _disk_mb(library / "vectors"),
+                    "state_mb": disk_mb(library / "state.db"),
+                    "index_mb": disk_mb(library / "vectors"),
                     "large": file_id,
                     "large_chunks": large,
                 },
@@ -62,7 +71,9 @@ async def fill_points(
 async def measure_points(
     work: Path, corpus: Path, *, points: Sequence[int], notebook: Notebook, tell: Tell
 ) -> None:
-    """Serve every copy as it is and then optimized; a point that was measured is left out."""
+    """Serve every copy as it was written, then with codes, then optimized; what was measured is
+    left out.
+    """
     asked = await asyncio.to_thread(questions, corpus)
     for point in sorted(points):
         filled = notebook.find(f"filled {point}")
@@ -73,12 +84,39 @@ async def measure_points(
             tell(f"serving {point:,} chunks")
             served = await measure_served(copy, asked, large=str(filled["large"]), tell=tell)
             notebook.note(f"served {point}", served)
+        if notebook.find(f"coded {point}") is None and point >= CODED_FROM:
+            tell(f"writing {point:,} chunks with codes")
+            coded = copy.with_name(f"{copy.name}-coded")
+            await asyncio.to_thread(write_with_codes, copy, coded)
+            index = {"index_mb": disk_mb(coded / "vectors")}
+            served = await measure_served(coded, asked, large=None, tell=tell)
+            notebook.note(f"coded {point}", {**served, **index})
+            await asyncio.to_thread(shutil.rmtree, coded)
         if notebook.find(f"optimized {point}") is None:
             tell(f"optimizing {point:,} chunks")
             seconds = await asyncio.to_thread(optimize, copy)
             served = await measure_served(copy, asked, large=None, tell=tell)
-            index = {"optimize_s": seconds, "index_mb": _disk_mb(copy / "vectors")}
+            index = {"optimize_s": seconds, "index_mb": disk_mb(copy / "vectors")}
             notebook.note(f"optimized {point}", {**served, **index})
+
+
+def write_with_codes(library: Path, coded: Path) -> None:
+    """A copy of a library as if it had been filled under `CODES`."""
+    shutil.rmtree(coded, ignore_errors=True)
+    shutil.copytree(library, coded, ignore=shutil.ignore_patterns("vectors"))
+    source = qe.EdgeShard.load(str(library / "vectors"))
+    records = every_record(source, with_payload=True, vectors=[DENSE, WORDS])
+    shard = open_shard(coded / "vectors", dimensions=_dimensions(library), quantization=CODES)
+    while page := list(islice(records, PAGE)):
+        points = [qe.Point(id=one.id, vector=one.vector or {}, payload=one.payload) for one in page]
+        shard.write([qe.UpdateOperation.upsert_points(points)])
+    shard.close()
+    source.close()
+
+
+def _dimensions(library: Path) -> int:
+    note = json.loads((library / "vectors" / LAYOUT_FILE).read_text(encoding="utf-8"))
+    return int(note["dimensions"])
 
 
 def copy_of(work: Path, point: int) -> Path:
@@ -101,9 +139,3 @@ def optimize(data_dir: Path) -> float:
 def _copy(library: Path, copy: Path) -> None:
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(library, copy)
-
-
-def _disk_mb(path: Path) -> float:
-    """What it takes on the disk: the index's files have holes."""
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-    return sum(file.stat().st_blocks * 512 for file in files) / 1e6

@@ -18,7 +18,12 @@ from qdrant_client.conversions.common_types import QueryResponse
 
 from privategpt.backends.vectors.edge import EdgeIndex, open_edge_index
 from privategpt.backends.vectors.points import DENSE
-from privategpt.backends.vectors.quantization import Quantization, edge_config, edge_search
+from privategpt.backends.vectors.quantization import (
+    GRAPH_REACH,
+    Quantization,
+    edge_config,
+    edge_search,
+)
 from privategpt.backends.vectors.server import ServerIndex
 from privategpt.backends.vectors.shard import LAYOUT_FILE, optimize_folder
 from privategpt.backends.vectors.words import WordEncoder
@@ -198,7 +203,7 @@ async def test_an_index_from_before_there_was_quantization_has_none(
 
 def test_without_codes_the_engine_is_told_nothing_of_them() -> None:
     assert edge_config("none") is None
-    assert edge_search("none") is None
+    assert edge_search("none").quantization is None
 
 
 async def test_codes_of_four_bits_find_what_the_vectors_find(tmp_path: Path) -> None:
@@ -232,12 +237,10 @@ async def test_a_new_collection_gets_the_codes_and_is_asked_by_them(
     assert isinstance(vectors, dict)
     assert (vectors[DENSE].quantization_config is None) is (quantization == "none")
     by_dense = client.searches[0].params
-    if quantization == "none":
-        assert by_dense is None
-    else:
-        assert by_dense is not None
-        assert by_dense.quantization is not None
-        assert by_dense.quantization.rescore
+    assert by_dense is not None
+    assert by_dense.hnsw_ef == GRAPH_REACH
+    assert (by_dense.quantization is None) is (quantization == "none")
+    assert by_dense.quantization is None or by_dense.quantization.rescore
     await server(client, quantization)
     assert client.changes == []
     await index.close()

@@ -238,7 +238,7 @@ class _Search:
     words: qe.SparseVector | None
     alone: bool
     depth: int
-    params: qe.SearchParams | None
+    params: qe.SearchParams
 
     def by_meaning(self) -> qe.QueryRequest:
         """The cosine's leg."""

@@ -13,6 +13,11 @@ import qdrant_edge as qe
 Quantization: TypeAlias = Literal["none", "int8", "turbo", "binary"]
 """Bits a dimension: 32, 8, 4, 1. The embedded engine searches int8 codes only behind its graph."""
 
+GRAPH_REACH = 400
+"""Of how many an optimized index's graph follows the neighbours (`hnsw_ef`). On 22,894 real chunks
+.999 of the ten nearest are found, and .991 of the hundred that are fused; with the engine's own
+choice, .985 and .903."""
+
 
 def oversampling(quantization: Quantization) -> float:
     """How many times the hits that are wanted are scored again; more where codes say less."""
@@ -43,9 +48,11 @@ def edge_config(quantization: Quantization) -> qe.QuantizationConfigType | None:
             assert_never(quantization)
 
 
-def edge_search(quantization: Quantization) -> qe.SearchParams | None:
+def edge_search(quantization: Quantization) -> qe.SearchParams:
     """How Qdrant Edge searches by meaning."""
-    if quantization == "none":
-        return None
-    rescored = qe.QuantizationSearchParams(rescore=True, oversampling=oversampling(quantization))
-    return qe.SearchParams(quantization=rescored)
+    rescored = None
+    if quantization != "none":
+        rescored = qe.QuantizationSearchParams(
+            rescore=True, oversampling=oversampling(quantization)
+        )
+    return qe.SearchParams(hnsw_ef=GRAPH_REACH, quantization=rescored)

@@ -36,7 +36,7 @@ from privategpt.backends.vectors.points import (
     payload,
     point_id,
 )
-from privategpt.backends.vectors.quantization import Quantization, oversampling
+from privategpt.backends.vectors.quantization import GRAPH_REACH, Quantization, oversampling
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.errors import (
     EmbeddingModelChanged,
@@ -283,13 +283,13 @@ def _codes(quantization: Quantization) -> models.QuantizationConfig | None:
             assert_never(quantization)
 
 
-def _search(quantization: Quantization) -> models.SearchParams | None:
-    if quantization == "none":
-        return None
-    rescored = models.QuantizationSearchParams(
-        rescore=True, oversampling=oversampling(quantization)
-    )
-    return models.SearchParams(quantization=rescored)
+def _search(quantization: Quantization) -> models.SearchParams:
+    rescored = None
+    if quantization != "none":
+        rescored = models.QuantizationSearchParams(
+            rescore=True, oversampling=oversampling(quantization)
+        )
+    return models.SearchParams(hnsw_ef=GRAPH_REACH, quantization=rescored)
 
 
 def _point(chunk: IndexedChunk, words: WordEncoder) -> models.PointStruct:
@@ -307,7 +307,7 @@ def _legs(
     words: WordEncoder,
     *,
     candidates: int,
-    by_meaning: models.SearchParams | None,
+    by_meaning: models.SearchParams,
 ) -> list[models.QueryRequest]:
     """By meaning and by words; the latter weighs words by the tenant's own documents."""
     allowed = _filter(conditions(query))
