@@ -163,13 +163,14 @@ async def test_of_two_books_the_first_is_done_while_the_other_is_not(
     worker: EmbeddingWorker, encoder: GatedEncoder
 ) -> None:
     held = await encoder.hold(worker)
-    books = [await _queue(worker, [sign * 20] * 40) for sign in "xy"]
+    first = await _queue(worker, ["x" * length for length in range(60, 100)])
+    second = await _queue(worker, ["y" * length for length in range(20, 60)])
     encoder.gate.set()
 
-    await asyncio.gather(held, *books)
+    await asyncio.gather(held, first, second)
 
     signs = [text[-1] for batch in encoder.batches[1:] for text in batch]
-    assert signs[60:] == ["y"] * 20
+    assert signs == ["x"] * 40 + ["y"] * 40
 
 
 async def test_a_caller_who_gives_up_is_not_worked_for(
