@@ -67,9 +67,7 @@ def main(
         _console.print(table)
 
 
-async def _measure(
-    names: list[str], *, model: EmbeddingModel, day: date | None
-) -> list[Measured]:
+async def _measure(names: list[str], *, model: EmbeddingModel, day: date | None) -> list[Measured]:
     """Recorded as of `day`, or not at all."""
     embedding = RememberingModel(model, memory=open_memory(CACHE / "retrieval-vectors.sqlite3"))
     measured: list[Measured] = []
