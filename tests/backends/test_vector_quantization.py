@@ -8,6 +8,7 @@ import random
 import uuid
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,50 @@ async def test_an_index_from_before_there_was_quantization_has_none(
     await (await edge(tmp_path)).close()
     assert not optimize_folder(tmp_path / "vectors", quantization="none")
     assert caplog.records == []
+
+
+WIDE = 1536
+"""Dimensions of which a few thousand vectors are worth a graph to the engine: 20 MB."""
+
+
+def wide(number: int) -> IndexedChunk:
+    vector = array("f", [0.0] * WIDE)
+    vector[number % WIDE], vector[number // WIDE] = 0.8, 0.6
+    return replace(chunk(number), vector=vector)
+
+
+@pytest.mark.parametrize(
+    ("quantization", "optimized", "advised"),
+    [("none", False, True), ("none", True, False), ("turbo", False, False)],
+)
+async def test_a_large_index_whose_vectors_are_all_read_says_what_would_help(
+    quantization: Quantization,
+    optimized: bool,
+    advised: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path, chunks = tmp_path / "vectors", 3500 if optimized else 30
+
+    async def open_wide() -> EdgeIndex:
+        return await open_edge_index(
+            path, dimensions=WIDE, candidates=10, quantization=quantization
+        )
+
+    index = await open_wide()
+    await index.upsert([wide(number) for number in range(chunks)])
+    await index.close()
+    if optimized:
+        assert optimize_folder(path)
+    monkeypatch.setattr("privategpt.backends.vectors.edge.SCANNED_AT_MOST", chunks + 1)
+    await (await open_wide()).close()
+    assert caplog.records == []
+    monkeypatch.setattr("privategpt.backends.vectors.edge.SCANNED_AT_MOST", chunks)
+    await (await open_wide()).close()
+    assert ["privategpt optimize" in record.getMessage() for record in caplog.records] == (
+        [True] if advised else []
+    )
 
 
 def test_without_codes_the_engine_is_told_nothing_of_them() -> None:

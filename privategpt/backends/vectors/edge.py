@@ -6,6 +6,7 @@ loop free; see `shard` for what else is known of it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,11 @@ READERS = 4
 
 UPSERT_BATCH = 256
 """Points per engine call, which bounds one record of its WAL."""
+
+SCANNED_AT_MOST = 200_000
+"""Chunks: reading as many vectors takes 50 ms of processor time, which people begin to notice."""
+
+_log = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
 _Arguments = TypeVarTuple("_Arguments")
@@ -209,11 +215,21 @@ async def open_edge_index(
     def open_now() -> EdgeIndex:
         shard = open_shard(path, dimensions=dimensions, quantization=quantization, replace=replace)
         tenants = shard.count_by(TENANT)
+        _advise(shard, chunks=sum(tenants.values()))
         return EdgeIndex(
             shard=shard, words=WordEncoder(), candidates=candidates, tenants=tenants, fuse=fuse
         )
 
     return await to_thread.run_sync(open_now)
+
+
+def _advise(shard: ShardFolder, *, chunks: int) -> None:
+    if chunks >= SCANNED_AT_MOST and shard.is_scanned:
+        _log.warning(
+            "the vector index has %d chunks, and every search reads all of them; with the server "
+            "stopped, `privategpt optimize` makes it faster, most so with vectors.quantization",
+            chunks,
+        )
 
 
 def _point(chunk: IndexedChunk, words: WordEncoder) -> qe.Point:

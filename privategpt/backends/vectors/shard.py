@@ -79,6 +79,14 @@ class ShardFolder:
         """Which codes the vectors have."""
         return self._layout.quantization
 
+    @property
+    def is_scanned(self) -> bool:
+        """True where a search by meaning reads every vector: there is no graph, nor are there
+        codes. A shard has one segment until it is optimized for the first time."""
+        shard = self._open_shard()
+        with _engine_errors():
+            return self.quantization == NO_CODES and shard.info().segments_count == 1
+
     def query_batch(self, requests: Sequence[qe.QueryRequest]) -> list[list[qe.ScoredPoint]]:
         """For every request the points that answer it, best first; planned as one.
 
