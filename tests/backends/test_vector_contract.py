@@ -8,6 +8,7 @@ import uuid
 from array import array
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -399,7 +400,9 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("other", ["memory", pytest.param("server", marks=needs_server)])
-@pytest.mark.parametrize("text", ["lazy brown dog", "光合作用", "notice of the contract", "123"])
+@pytest.mark.parametrize(
+    "text", ["lazy brown dog", "光合作用", "notice of the contract", "123", "contracted months"]
+)
 async def test_edge_and_server_rank_alike(other: str, text: str, tmp_path: Path) -> None:
     chunks = [
         chunk(f"{words} {'again ' * (n % 3)}", doc_id=f"d{n}", position=n, tenant=tenant)
@@ -417,6 +420,18 @@ async def test_edge_and_server_rank_alike(other: str, text: str, tmp_path: Path)
         [hit.score for hit in expected], abs=1e-4
     )
     assert _by_rounded_score(answered) == _by_rounded_score(expected)
+
+
+@pytest.mark.parametrize("kind", ["edge", "memory", pytest.param("server", marks=needs_server)])
+async def test_an_identifier_finds_the_chunk_that_has_it_whole(kind: str, tmp_path: Path) -> None:
+    texts = ["Valve ABC-124 beside pump XYZ-123", "Valve ABC-123 beside pump XYZ-124"]
+    chunks = [chunk(text, position=n) for n, text in enumerate(texts * 3)]
+    alike = [replace(one, vector=vector_of("a model that knows no codes")) for one in chunks]
+    whole = ids(*chunks[1::2])
+    async with opened(kind, tmp_path) as index:
+        await index.upsert(alike)
+        best = await index.search(replace(ask("abc-123"), vector=vector_of("another"), limit=3))
+    assert {hit.chunk_id for hit in best} == whole
 
 
 def _by_rounded_score(hits: list[Hit]) -> list[tuple[float, str]]:

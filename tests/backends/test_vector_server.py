@@ -13,6 +13,7 @@ import grpc
 import pytest
 from qdrant_client import AsyncQdrantClient, models
 
+from privategpt.backends.vectors.points import DENSE
 from privategpt.backends.vectors.server import ServerIndex, open_server_index
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.documents import Chunk
@@ -66,6 +67,22 @@ async def test_a_foreign_collection_without_our_vectors_is_refused() -> None:
     await client.create_collection("privategpt", vectors_config=plain)
     with pytest.raises(EmbeddingModelChanged):
         await index_of(client).prepare()
+    await client.close()
+
+
+async def test_a_collection_whose_words_were_weighed_otherwise_is_refused_with_the_remedy() -> None:
+    client = AsyncQdrantClient(location=":memory:")
+    dense = models.VectorParams(size=4, distance=models.Distance.COSINE)
+    words = models.SparseVectorParams(modifier=models.Modifier.IDF)
+    await client.create_collection(
+        "privategpt", vectors_config={DENSE: dense}, sparse_vectors_config={"words": words}
+    )
+    with pytest.raises(EmbeddingModelChanged) as refused:
+        await index_of(client).prepare()
+    for part in ("words", "reindex"):
+        assert part in refused.value.message
+    await index_of(client).prepare(replace=True)
+    await index_of(client).prepare()
     await client.close()
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
+from privategpt.backends.vectors.words import WORDS_LAYOUT
 from privategpt.domain.documents import Metadata, Scalar
 from privategpt.domain.ports import IndexedChunk, VectorQuery
 
 DENSE = "dense"
-WORDS = "words"
+WORDS = WORDS_LAYOUT
+"""A vector's name in the index, which so says by itself how its words were weighed."""
 
 CHUNK_ID = "chunk_id"
 TENANT = "tenant"

@@ -52,6 +52,8 @@ UPSERT_BATCH = 256
 
 SCROLL_BATCH = 10_000
 
+_REBUILD = "`privategpt reindex` rebuilds it from the stored documents"
+
 
 class ServerIndex:
     """A `VectorIndex` in one collection of a Qdrant server. `timeout_s` bounds every request."""
@@ -80,7 +82,7 @@ class ServerIndex:
         """Make the collection if it is not there; with `replace`, make it anew.
 
         The codes of one that has another quantization the server rewrites while it serves. Raises
-        `EmbeddingModelChanged` where the one that is there has other dimensions.
+        `EmbeddingModelChanged` where the one that is there has other dimensions or word weights.
         """
         if replace:
             await self.clear()
@@ -96,7 +98,12 @@ class ServerIndex:
             raise EmbeddingModelChanged(
                 f"The collection {self._collection!r} was made for {_dimensions(found)} "
                 f"dimensions, the configured embedding model has {self._dimensions}; "
-                "`privategpt reindex` rebuilds it from the stored documents"
+                f"{_REBUILD}"
+            )
+        if WORDS not in (found.config.params.sparse_vectors or {}):
+            raise EmbeddingModelChanged(
+                f"The collection {self._collection!r} was made by another release, which weighed "
+                f"words in another way than {WORDS!r}; {_REBUILD}"
             )
         if _codes_of(found) != self._codes:
             await self._change_codes()
