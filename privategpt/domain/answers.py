@@ -138,8 +138,16 @@ class GenerationFinished:
     stop_sequence: str | None = None
 
 
-GenerationEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | GenerationFinished
-"""What a language model yields: deltas, then exactly one `GenerationFinished`, last."""
+@dataclass(frozen=True, slots=True)
+class GenerationBegun:
+    """The engine has taken the prompt and reads it, which may take it seconds."""
+
+
+GenerationEvent: TypeAlias = (
+    GenerationBegun | TextDelta | ReasoningDelta | ToolCallDelta | GenerationFinished
+)
+"""What a language model yields: `GenerationBegun` first where it tells, then deltas, then exactly
+one `GenerationFinished`, last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ class LanguageModel(Protocol):
         ...
 
     def generate(self, request: GenerationRequest) -> AsyncGenerator[GenerationEvent]:
-        """Yield deltas and, last, one `GenerationFinished`.
+        """Yield deltas and, last, one `GenerationFinished`; first a `GenerationBegun`, if known.
 
         Closing the generator stops the engine's work. Raises `Unavailable` before the first
         event where the engine cannot start, and in the middle where it breaks off;

@@ -12,6 +12,7 @@ from privategpt.domain.answers import (
     AnswerStarted,
     ChoiceFinished,
     FinishReason,
+    GenerationBegun,
     GenerationEvent,
     GenerationFinished,
     Source,
@@ -122,8 +123,8 @@ class Answering:
         results = await self._search_web(request)
         found = bool(retrieved or results or request.attachments)
         if request.context_only and retrieved is not None and not found:
-            for event in _abstain(request):
-                yield event
+            for said in _abstain(request):
+                yield said
             return
         prompt = await self._prompt(request, retrieved or [], results)
         started: AnswerStarted | None = AnswerStarted(
@@ -141,6 +142,8 @@ class Answering:
                     if started is not None:
                         yield started
                         started = None
+                    if isinstance(event, GenerationBegun):
+                        continue
                     if isinstance(event, UsageCounted):
                         usage += event.usage
                         fingerprint = event.system_fingerprint
@@ -150,7 +153,7 @@ class Answering:
 
     def _choice(
         self, request: AnswerRequest, prompt: FittedPrompt, *, choice: int
-    ) -> AsyncGenerator[AnswerEvent]:
+    ) -> AsyncGenerator[AnswerEvent | GenerationBegun]:
         """The events of one choice, its usage last."""
         if request.sampling.max_tokens == 0:
             return self._nothing(prompt, choice=choice)
@@ -185,7 +188,9 @@ class Answering:
         )
         return reply.events(generation)
 
-    async def _nothing(self, prompt: FittedPrompt, *, choice: int) -> AsyncGenerator[AnswerEvent]:
+    async def _nothing(
+        self, prompt: FittedPrompt, *, choice: int
+    ) -> AsyncGenerator[AnswerEvent | GenerationBegun]:
         """A reply of no tokens, which engines refuse to write."""
         read = await self._llm.count_tokens(prompt.messages)
         yield ChoiceFinished(FinishReason.LENGTH, choice=choice)
@@ -283,13 +288,15 @@ def _read_chunks(
 
 async def _as_it_is(
     generation: AsyncGenerator[GenerationEvent], *, choice: int
-) -> AsyncGenerator[AnswerEvent]:
+) -> AsyncGenerator[AnswerEvent | GenerationBegun]:
     """A reply that no source was asked for, untouched."""
     async with aclosing(generation) as events:
         async for event in events:
             if isinstance(event, GenerationFinished):
                 yield ChoiceFinished(event.reason, choice=choice, stop_sequence=event.stop_sequence)
                 yield UsageCounted(event.usage, event.system_fingerprint)
+            elif isinstance(event, GenerationBegun):
+                yield event
             else:
                 yield replace(event, choice=choice) if choice else event
 

@@ -13,6 +13,7 @@ from privategpt.domain.answers import (
     Citation,
     CitationsFound,
     FinishReason,
+    GenerationBegun,
     GenerationEvent,
     GenerationFinished,
     TextDelta,
@@ -50,7 +51,7 @@ class GroundedReply:
 
     async def events(
         self, generation: AsyncGenerator[GenerationEvent]
-    ) -> AsyncGenerator[AnswerEvent]:
+    ) -> AsyncGenerator[AnswerEvent | GenerationBegun]:
         """The events of this choice; its usage comes last, for the caller to add up."""
         held = ""
         cited = 0
@@ -73,6 +74,8 @@ class GroundedReply:
                     async with aclosing(ends) as last:
                         async for end in last:
                             yield end
+                elif isinstance(event, GenerationBegun):
+                    yield event
                 else:
                     called = True
                     yield replace(event, choice=self.choice)

@@ -17,6 +17,7 @@ from privategpt.backends.llm.openai_compatible import (
 from privategpt.backends.llm.token_estimate import estimate_messages, estimate_text
 from privategpt.domain.answers import (
     FinishReason,
+    GenerationBegun,
     GenerationEvent,
     GenerationFinished,
     ReasoningDelta,
@@ -440,9 +441,11 @@ async def test_a_llama_cpp_server_is_told_to_report_progress_so_that_it_sees_us_
     server: ScriptedServer,
 ) -> None:
     model = await connect_openai_compatible(base_url=as_llama_cpp(server).base_url)
-    server.on(CHAT, sse({"choices": [], "prompt_progress": {"processed": 0}}, finish_chunk()))
-    [end] = await collect(model)
+    reading = [{"choices": [], "prompt_progress": {"processed": count}} for count in (0, 128)]
+    server.on(CHAT, sse(*reading, finish_chunk()))
+    [begun, end] = await collect(model)
     await model.close()
+    assert begun == GenerationBegun()
     assert isinstance(end, GenerationFinished)
     assert server.received()[0].body["return_progress"] is True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -14,6 +15,7 @@ from privategpt.domain.answers import (
     AnswerStarted,
     ChoiceFinished,
     FinishReason,
+    GenerationBegun,
     GenerationFinished,
     TextDelta,
     Usage,
@@ -73,6 +75,29 @@ async def test_without_context_the_model_is_asked_as_it_is(library: WiredLibrary
         UsageCounted(Usage(prompt_tokens=4, completion_tokens=2)),
     ]
     assert library.llm.requests[0].messages == (Message(Role.USER, "Hello?"),)
+
+
+@pytest.mark.parametrize("asked", ["plainly", "with context", "until a stop", "for a choice more"])
+async def test_an_answer_has_started_once_the_engine_reads_its_prompt(
+    library: WiredLibrary, asked: str
+) -> None:
+    gate = asyncio.Event()
+    library.llm = ScriptedLanguageModel(script=[GenerationBegun(), gate, "Nine ducks."])
+    await library.add("pond.txt", "The pond has nine ducks.")
+    request = ask(
+        "How many ducks?",
+        use_context=asked == "with context",
+        tell_stop=asked == "until a stop",
+        sampling=Sampling(stop=("END",)),
+        choices=2 if asked == "for a choice more" else 1,
+    )
+    async with aclosing(library.answering.answer(request)) as events:
+        assert isinstance(await anext(events), AnswerStarted)
+        gate.set()
+        rest = [event async for event in events]
+    kinds = [type(event) for event in rest]
+    assert kinds.count(ChoiceFinished) == request.choices
+    assert not {AnswerStarted, GenerationBegun} & set(kinds)
 
 
 async def test_what_was_found_is_given_to_the_model_and_told(library: WiredLibrary) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from privategpt.backends.llm.tool_calls import ToolCallReader
 from privategpt.domain.answers import (
     FinishReason,
+    GenerationBegun,
     GenerationEvent,
     ReasoningDelta,
     TextDelta,
@@ -43,6 +44,7 @@ class ChunkReader:
         self._tool_calls = tool_calls
         self._pending_logprobs: tuple[TokenLogprob, ...] = ()
         self._any_logprobs = False
+        self._begun = False
         self._reason: FinishReason | None = None
         # One text, as a list of so many pieces takes ten times as much.
         self._text = StringIO()
@@ -79,6 +81,9 @@ class ChunkReader:
         self.chunks += 1
         self._read_frame(fields)
         events: list[GenerationEvent] = []
+        if "prompt_progress" in fields and not self._begun:
+            self._begun = True
+            events.append(GenerationBegun())
         for choice in cast("list[object]", choices):
             # We ask for one reply; engines that index it otherwise than 0 would be a second.
             if isinstance(choice, dict) and not cast("JsonMap", choice).get("index"):
