@@ -83,6 +83,7 @@ def _rows(what: str, ours: Sequence[Streamed], bare: Sequence[Streamed]) -> Sequ
             "ms",
             [1000 * stream.first_text_s for stream in ours],
             [1000 * stream.first_text_s for stream in bare],
+            Target(Rule.AT_MOST_ABOVE, ABOVE_MS),
         ),
     )
 
