@@ -6,7 +6,7 @@ TORCH_INDEX ?=
 PIP := $(BIN)/pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check lint types mypy pyright contract bench soak crash evals evals-retrieval clean
+.PHONY: help run install test check lint types mypy pyright contract bench scale soak crash evals evals-retrieval clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ contract: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev ## Measure speed beside each engine's bare limit
 	$(BIN)/python -m benchmarks
+
+scale: $(VENV)/.installed-dev ## Measure libraries of up to a million chunks (hours; resumes; PRIVATEGPT_SCALE_CORPUS)
+	$(BIN)/python -m benchmarks.scale --into docs/scale.md
 
 soak: $(VENV)/.installed-dev ## Load that hurts, then rest: what is answered and what is given back
 	$(BIN)/python -m benchmarks.soak
