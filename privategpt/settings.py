@@ -146,7 +146,7 @@ class VectorSettings(Section):
     collection: str = "privategpt"
     prefer_grpc: bool = True
     timeout_s: Seconds = 10.0
-    quantization: Literal["none", "int8", "turbo", "binary"] = "none"
+    quantization: Literal["auto", "none", "int8", "turbo", "binary"] = "auto"
 
 
 class StateSettings(Section):

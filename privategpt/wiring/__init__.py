@@ -57,6 +57,7 @@ from privategpt.wiring.engines import (
     make_search_engine,
     make_verifier,
     open_index,
+    quantization_of,
     start_llm,
 )
 from privategpt.wiring.ingesting import OpenIngestion, open_ingestion, open_jobs, open_kept_uploads
@@ -218,7 +219,7 @@ async def optimize_index(settings: Settings) -> bool:
         raise InvalidSettings("A Qdrant server optimizes its collections by itself")
     path = settings.server.data_dir / "vectors"
     return await asyncio.to_thread(
-        optimize_folder, path, quantization=settings.vectors.quantization
+        optimize_folder, path, quantization=quantization_of(settings.vectors)
     )
 
 

@@ -7,6 +7,7 @@ import asyncio
 from pydantic import SecretStr
 
 from privategpt.backends.vectors.edge import open_edge_index
+from privategpt.backends.vectors.quantization import Quantization
 from privategpt.domain.errors import InvalidSettings
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, Reranker, VectorIndex
 from privategpt.domain.verification import Verifier
@@ -18,6 +19,7 @@ from privategpt.settings import (
     LlmSettings,
     RerankSettings,
     Settings,
+    VectorSettings,
     WebSearchSettings,
 )
 
@@ -150,16 +152,26 @@ async def open_index(
             timeout_s=vectors.timeout_s,
             api_key=secret(vectors.api_key),
             prefer_grpc=vectors.prefer_grpc,
-            quantization=vectors.quantization,
+            quantization=quantization_of(vectors),
             replace=replace,
         )
     return await open_edge_index(
         settings.server.data_dir / "vectors",
         dimensions=embedding.dimensions,
         candidates=settings.retrieval.candidates,
-        quantization=vectors.quantization,
+        quantization=quantization_of(vectors),
         replace=replace,
     )
+
+
+def quantization_of(vectors: VectorSettings) -> Quantization:
+    """Which codes the index searches by; by default where they cost no recall that was measured.
+
+    A server is left as it is: it has its graph, and codes of 4 bits only in late versions.
+    """
+    if vectors.quantization == "auto":
+        return "none" if vectors.mode == "server" else "turbo"
+    return vectors.quantization
 
 
 async def make_verifier(settings: AnswerSettings, llm: LanguageModel) -> Verifier | None:
