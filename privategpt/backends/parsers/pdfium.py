@@ -13,11 +13,16 @@ from typing import Any, cast
 import pypdfium2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
 from privategpt.backends.parsers.ocr import MAX_PIXELS, PIXELS_PER_INCH, Picture
+from privategpt.backends.parsers.pdf_columns import Box, Char, may_have_columns, placed
 
 _MAX_ATTACHMENTS = 10_000
 _MAX_BOOKMARKS = 20_000
 _MAX_ANNOTATIONS = 5_000
 _OUTLINE_DEPTH = 8
+_MAX_RUNS = 20_000
+_MAX_CHARS_PLACED = 50_000
+"""Of a page whose text is put in columns; a newspaper's has 30,000."""
+
 _WRONG_PASSWORD = 4
 _POINTS_PER_INCH = 72
 
@@ -205,10 +210,54 @@ def _text_of(page: Any) -> str:
         # Bounded by the page's box: text outside of it is not on the page that people see.
         text = cast("str", textpage.get_text_bounded())
         if not text.strip() and textpage.count_chars() > 0:
-            text = cast("str", textpage.get_text_range())
+            return cast("str", textpage.get_text_range())
+        if _runs_together(text, textpage) or may_have_columns(_runs(textpage), text):
+            # pdfium gives what lies beyond the first plane in halves.
+            halves = placed(_chars(page, textpage)).encode("utf-16-le", "surrogatepass")
+            return halves.decode("utf-16-le", "replace") or text
         return text
     finally:
         textpage.close()
+
+
+def _runs_together(text: str, textpage: Any) -> bool:
+    """True where cells of a single letter stick to their neighbours in the bounded text: pdfium
+    breaks a line around each, and then leaves the breaks out.
+    """
+    return len(cast("str", textpage.get_text_range()).split()) > len(text.split())
+
+
+def _runs(textpage: Any) -> list[Box]:
+    """Where each run of text stands, in the order drawn; [] if they are too many to look at."""
+    count = cast("int", _raw.FPDFText_CountRects(textpage, 0, -1))
+    left, top, right, bottom = (ctypes.c_double() for _ in range(4))
+    places = [ctypes.byref(place) for place in (left, top, right, bottom)]
+    boxes: list[Box] = []
+    for index in range(count if count <= _MAX_RUNS else 0):
+        _raw.FPDFText_GetRect(textpage, index, *places)
+        boxes.append((left.value, bottom.value, right.value, top.value))
+    return boxes
+
+
+def _chars(page: Any, textpage: Any) -> list[Char]:
+    """The characters on the page; [] if they are too many to look at."""
+    count = cast("int", textpage.count_chars())
+    edges = cast("Box", page.get_bbox())
+    rect = _raw.FS_RECTF()
+    place = ctypes.byref(rect)
+    chars: list[Char] = []
+    for index in range(count if count <= _MAX_CHARS_PLACED else 0):
+        text = chr(_raw.FPDFText_GetUnicode(textpage, index))
+        drawn = not text.isspace() and _raw.FPDFText_GetLooseCharBox(textpage, index, place)
+        box = (rect.left, rect.bottom, rect.right, rect.top) if drawn else None
+        if box is None or _touch(box, edges):
+            chars.append(Char(text, box))
+    return chars
+
+
+def _touch(one: Box, other: Box) -> bool:
+    across = one[0] <= other[2] and one[2] >= other[0]
+    return across and one[1] <= other[3] and one[3] >= other[1]
 
 
 def _utf16(read: Callable[[Any, int], int]) -> str:
