@@ -347,6 +347,13 @@ class StateStore(Protocol):
         """
         ...
 
+    async def abandon(self, file_id: str) -> bool:
+        """Hide, durably, a file whose ingestion came to nothing.
+
+        False where it is ready after all: a commit can succeed and its answer be lost.
+        """
+        ...
+
     async def forget(self, deletion: Deletion) -> None:
         """Remove the rows of what `begin_delete` or an abandoned ingestion left hidden."""
         ...

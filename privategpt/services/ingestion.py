@@ -185,7 +185,7 @@ class Ingestion:
             stored = replace(stored, unread=parsed.unread)
         finally:
             if not kept:
-                await asyncio.shield(self._remove([Deletion(file.file_id)]))
+                await asyncio.shield(self._abandon(file.file_id))
         if kept:
             listener.stored(stored)
             self._observer.indexed(len(chunks))
@@ -281,6 +281,17 @@ class Ingestion:
         left = await self._state.abandoned(pending=False)
         await self._remove(left)
         return len(left)
+
+    async def _abandon(self, file_id: str) -> None:
+        """Remove what came to nothing, once the state says so: where a commit's answer was lost,
+        the file may be ready, and its vectors must stay."""
+        try:
+            hidden = await self._state.abandon(file_id)
+        except Unavailable as error:
+            _log.warning("file %s stays until the next sweep: %s", file_id, error.message)
+            return
+        if hidden:
+            await self._remove([Deletion(file_id)])
 
     async def _remove(self, deletions: Sequence[Deletion]) -> None:
         """Remove what is hidden; what cannot be removed now stays hidden, for the next sweep."""

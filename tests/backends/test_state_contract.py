@@ -128,6 +128,22 @@ async def test_a_commit_that_breaks_off_leaves_the_file_pending(store: StateStor
     assert await store.chunk_totals() == {"f/0": 3000, "f/1": 3000}
 
 
+async def test_an_ingestion_that_came_to_nothing_is_hidden_unless_it_is_ready(
+    store: StateStore,
+) -> None:
+    pending, ready = ingestion("f"), ingestion("g")
+    await store.begin_file(pending.file)
+    await ingest(store, ready)
+    assert await store.abandon(pending.file.file_id)
+    assert await store.abandon(pending.file.file_id)
+    assert await store.abandon("never begun")
+    assert not await store.abandon(ready.file.file_id)
+    assert await store.abandoned(pending=False) == [Deletion(pending.file.file_id)]
+    with pytest.raises(Conflict):
+        await store.commit_file(pending.file, documents=pending.documents, chunks=pending.chunks)
+    assert await store.list_documents("ann") == ready.infos
+
+
 async def test_the_same_file_id_cannot_begin_twice(store: StateStore) -> None:
     new = ingestion("f")
     await store.begin_file(new.file)

@@ -152,6 +152,12 @@ class FakeStateStore:
                 return Deletion(file_id=file_id, inner_file_id=item_id)
         raise _not_found()
 
+    async def abandon(self, file_id: str) -> bool:
+        entry = self._entries.get(file_id)
+        if entry is not None and entry.state == "pending":
+            entry.state = "deleting"
+        return entry is None or entry.state != "ready"
+
     async def forget(self, deletion: Deletion) -> None:
         entry = self._entries.get(deletion.file_id)
         if entry is None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from privategpt.chunking.identity import inner_file_id
-from privategpt.domain.documents import DocumentFilter
+from privategpt.domain.documents import Chunk, Document, DocumentFilter, File
 from privategpt.domain.errors import (
     CorruptFile,
     EngineFailed,
@@ -18,8 +18,9 @@ from privategpt.domain.errors import (
     InvalidRequest,
     NotFound,
 )
-from privategpt.domain.ports import Embeddings
+from privategpt.domain.ports import Embeddings, StoredFile
 from tests.fakes.embedding import FakeEmbeddingModel
+from tests.fakes.state import FakeStateStore
 from tests.fakes.vectors import FakeVectorIndex
 from tests.fakes.wired import NOW, WiredLibrary
 
@@ -149,6 +150,49 @@ async def test_an_engine_that_fails_in_the_middle_leaves_nothing(library: WiredL
     assert await library.state.abandoned(pending=True) == []
     library.embedding.failure = None
     assert len((await library.add("a.txt", "One.")).documents) == 1
+
+
+class LostAnswer(FakeStateStore):
+    """A commit that does or does not succeed, and in either case says that it failed."""
+
+    def __init__(self, *, commits: bool, serves: bool) -> None:
+        super().__init__()
+        self.commits = commits
+        self.serves = serves
+
+    async def commit_file(
+        self,
+        file: File,
+        *,
+        documents: Sequence[Document],
+        chunks: Iterable[Chunk],
+        replaces: bool = False,
+    ) -> StoredFile:
+        if self.commits:
+            await super().commit_file(file, documents=documents, chunks=chunks, replaces=replaces)
+        raise EngineUnavailable("the disk is full")
+
+    async def abandon(self, file_id: str) -> bool:
+        if not self.serves:
+            raise EngineUnavailable("the disk is full")
+        return await super().abandon(file_id)
+
+
+@pytest.mark.parametrize("serves", [True, False])
+@pytest.mark.parametrize("commits", [True, False])
+async def test_what_a_commit_made_of_which_no_answer_came_is_whole_or_swept(
+    library: WiredLibrary, commits: bool, serves: bool
+) -> None:
+    library.state = LostAnswer(commits=commits, serves=serves)
+    with pytest.raises(EngineUnavailable):
+        await library.add("a.txt", "One.")
+    listed = await library.ingestion.list_documents("ann")
+    assert [info.doc_id for info in listed] == [
+        chunk.chunk.doc_id for chunk in library.index.chunks.values() if commits
+    ]
+    assert len(listed) == commits
+    # What could not be hidden is left as it was, for the next start.
+    assert bool(library.index.chunks) == (commits or not serves)
 
 
 async def test_an_index_that_lost_a_chunk_is_not_believed(library: WiredLibrary) -> None:

@@ -145,6 +145,12 @@ LOCK_READY_FILE = (
 )
 MAKE_READY = update(files).where(files.c.file_id == _file_id).values(state=READY)
 HIDE_FILE = update(files).where(files.c.file_id == _file_id).values(state=DELETING)
+ABANDON_FILE = (
+    update(files)
+    .where(files.c.file_id == _file_id, files.c.state == PENDING)
+    .values(state=DELETING)
+)
+READY_FILE = select(files.c.file_id).where(files.c.file_id == _file_id, _file_is_ready)
 HIDE_DOCUMENT = update(documents).where(documents.c.doc_id == _doc_id).values(state=DELETING)
 HIDE_NAMESAKES = (
     update(files)

@@ -133,6 +133,9 @@ class SqlStateStore:
             partial(transactions.hide, tenant=tenant, item_id=item_id)
         )
 
+    async def abandon(self, file_id: str) -> bool:
+        return await self._database.write(partial(transactions.abandon, file_id=file_id))
+
     async def forget(self, deletion: Deletion) -> None:
         await self._database.write(partial(transactions.forget, deletion=deletion))
 

@@ -136,6 +136,12 @@ async def hide(connection: AsyncConnection, *, tenant: str, item_id: str) -> Del
     return Deletion(file_id=str(file_id))
 
 
+async def abandon(connection: AsyncConnection, *, file_id: str) -> bool:
+    """Hide a file that is pending; False where it is ready."""
+    await connection.execute(sql.ABANDON_FILE, {"by_file_id": file_id})
+    return (await connection.execute(sql.READY_FILE, {"by_file_id": file_id})).first() is None
+
+
 async def forget(connection: AsyncConnection, *, deletion: Deletion) -> None:
     """Remove hidden rows; the documents and chunks below them go along."""
     if deletion.doc_id is not None:
