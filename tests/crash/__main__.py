@@ -13,6 +13,7 @@ import secrets
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,9 @@ _console = Console()
 
 
 def main(
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", help=f"Of failures: {', '.join(HOW)}; all.")
+    ] = None,
     every: Annotated[int, typer.Option(help="Take every n-th write.", min=1)] = 1,
     kills: Annotated[int, typer.Option(help="Kills at any time.")] = 50,
     minutes: Annotated[float, typer.Option(help="Of operations in any order.")] = 10,
@@ -40,20 +44,27 @@ def main(
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     try:
         with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-            asyncio.run(_run(Path(folder), every=every, kills=kills, seed=seed))
+            run = _run(
+                Path(folder),
+                kinds=[how for how in HOW if not kinds or how in kinds],
+                every=every,
+                kills=kills,
+                seed=seed,
+            )
+            asyncio.run(run)
         _any_order(minutes)
     except Failed as failed:
         _console.print(str(failed), style="red", markup=False)
         raise typer.Exit(1) from None
 
 
-async def _run(folder: Path, *, every: int, kills: int, seed: int) -> None:
+async def _run(folder: Path, *, kinds: Sequence[How], every: int, kills: int, seed: int) -> None:
     async with campaign(folder) as made:
         _console.print(f"{len(made.writes)} writes")
         if early := made.said_too_early():
             raise Failed("A power cut would lose:\n" + "\n".join(early))
         _console.print("power cut: nothing is said before it is on the disk")
-        for how in HOW:
+        for how in kinds:
             await _each_write(made, how, every)
         await _each_disk(made)
         _console.print(f"seed {seed}")
