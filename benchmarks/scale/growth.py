@@ -27,8 +27,9 @@ from privategpt.backends.vectors.shard import LAYOUT_FILE, open_shard
 
 POINTS = (1_000, 10_000, 20_000, 100_000, 450_000, 1_000_000)
 LARGE_PASSAGES = 5_000
-CODES: Quantization = "turbo"
-CODED_FROM = 100_000
+PLAIN: Quantization = "none"
+PLAIN_FROM = 100_000
+"""Chunks from which on it is measured what a search takes without codes."""
 OPTIMIZE_TIMEOUT_S = 7200.0
 
 Tell = Callable[[str], None]
@@ -71,7 +72,7 @@ async def fill_points(
 async def measure_points(
     work: Path, corpus: Path, *, points: Sequence[int], notebook: Notebook, tell: Tell
 ) -> None:
-    """Serve every copy as it was written, then with codes, then optimized; what was measured is
+    """Serve every copy as it was written, then without codes, then optimized; what was measured is
     left out.
     """
     asked = await asyncio.to_thread(questions, corpus)
@@ -84,14 +85,14 @@ async def measure_points(
             tell(f"serving {point:,} chunks")
             served = await measure_served(copy, asked, large=str(filled["large"]), tell=tell)
             notebook.note(f"served {point}", served)
-        if notebook.find(f"coded {point}") is None and point >= CODED_FROM:
-            tell(f"writing {point:,} chunks with codes")
-            coded = copy.with_name(f"{copy.name}-coded")
-            await asyncio.to_thread(write_with_codes, copy, coded)
-            index = {"index_mb": disk_mb(coded / "vectors")}
-            served = await measure_served(coded, asked, large=None, tell=tell)
-            notebook.note(f"coded {point}", {**served, **index})
-            await asyncio.to_thread(shutil.rmtree, coded)
+        if notebook.find(f"plain {point}") is None and point >= PLAIN_FROM:
+            tell(f"writing {point:,} chunks without codes")
+            plain = copy.with_name(f"{copy.name}-plain")
+            await asyncio.to_thread(write_again, copy, plain, quantization=PLAIN)
+            index = {"index_mb": disk_mb(plain / "vectors")}
+            served = await measure_served(plain, asked, large=None, tell=tell)
+            notebook.note(f"plain {point}", {**served, **index})
+            await asyncio.to_thread(shutil.rmtree, plain)
         if notebook.find(f"optimized {point}") is None:
             tell(f"optimizing {point:,} chunks")
             seconds = await asyncio.to_thread(optimize, copy)
@@ -100,13 +101,13 @@ async def measure_points(
             notebook.note(f"optimized {point}", {**served, **index})
 
 
-def write_with_codes(library: Path, coded: Path) -> None:
-    """A copy of a library as if it had been filled under `CODES`."""
-    shutil.rmtree(coded, ignore_errors=True)
-    shutil.copytree(library, coded, ignore=shutil.ignore_patterns("vectors"))
+def write_again(library: Path, copy: Path, *, quantization: Quantization) -> None:
+    """A copy of a library as if it had been filled under that quantization."""
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(library, copy, ignore=shutil.ignore_patterns("vectors"))
     source = qe.EdgeShard.load(str(library / "vectors"))
     records = every_record(source, with_payload=True, vectors=[DENSE, WORDS])
-    shard = open_shard(coded / "vectors", dimensions=_dimensions(library), quantization=CODES)
+    shard = open_shard(copy / "vectors", dimensions=_dimensions(library), quantization=quantization)
     while page := list(islice(records, PAGE)):
         points = [qe.Point(id=one.id, vector=one.vector or {}, payload=one.payload) for one in page]
         shard.write([qe.UpdateOperation.upsert_points(points)])

@@ -77,7 +77,7 @@ def _parts(figures: Mapping[str, Figures]) -> Iterator[str]:
         yield "### Storing\n\n" + _table("chunks", filled, FILLED)
     for kind, title in (
         ("served", "As it is written"),
-        ("coded", "As it is written, with quantization turbo"),
+        ("plain", "As it is written, with `vectors.quantization: none`"),
         ("optimized", "After `privategpt optimize`"),
     ):
         if columns := _columns(figures, kind):

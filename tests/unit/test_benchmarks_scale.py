@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.scale.cheap import HashedWords, ParagraphTokens
 from benchmarks.scale.corpus import Passage, as_paragraphs, as_sections, endless, questions
 from benchmarks.scale.filling import Filled, fill, store_large
-from benchmarks.scale.growth import write_with_codes
+from benchmarks.scale.growth import write_again
 from benchmarks.scale.notebook import Notebook
 from benchmarks.scale.quantisation import nearest, read_vectors
 from benchmarks.scale.real import write_folder
@@ -102,12 +102,13 @@ async def test_a_library_grows_and_what_is_there_takes_no_time_that_counts(
 
     model = HashedWords(dimensions=16, fingerprint="hashed")
     await store_large(library, corpus, embedding=model, passages=50)
-    coded = tmp_path / "coded"
-    write_with_codes(library, coded)
-    assert records(library) == records(coded)
-    assert len(records(coded)) == 350
-    assert "turbo" in (coded / "vectors" / "edge_config.json").read_text()
-    assert (coded / "state.db").exists()
+    plain = tmp_path / "plain"
+    write_again(library, plain, quantization="none")
+    assert records(library) == records(plain)
+    assert len(records(plain)) == 350
+    assert (plain / "state.db").exists()
+    codes = [(folder / "vectors" / "edge_config.json").read_text() for folder in (library, plain)]
+    assert ["turbo" in config for config in codes] == [True, False]
 
 
 def records(data_dir: Path) -> dict[str, object]:
