@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -29,9 +29,12 @@ from evals.retrieval.library import Cut, Library, open_library
 from evals.retrieval.measures import Quality, mean, quality
 from evals.retrieval.sets import EvaluationSet, find_sets, read_set
 from evals.retrieval.table import Measured, measures_table, read_last, tables, write
+from evals.retrieval.tuning import TUNED_ON, Found, choices, merged, weights_table
+from evals.retrieval.tuning import measure as measure_weights
 from evals.retrieval.vectors import RememberingModel, open_memory
 from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
 from privategpt.backends.vectors.fusion import fuse
+from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.ports import EmbeddingModel
 from privategpt.wiring import TENANT
 
@@ -45,12 +48,19 @@ _console = Console()
 
 
 def main(
+    *,
     only: Annotated[list[str] | None, typer.Option(help="A set; may be repeated.")] = None,
     model: Annotated[str | None, typer.Option(help="Another model; not recorded.")] = None,
     onnx: Annotated[
         Path | None, typer.Option(help="The bundled model from an ONNX file; not recorded.")
     ] = None,
     followups: Annotated[bool, typer.Option(help="Second turns of conversations only.")] = False,
+    plain: Annotated[
+        bool, typer.Option(help="BM25 of words alone, without pairs and beginnings; not recorded.")
+    ] = False,
+    tune: Annotated[
+        bool, typer.Option(help="Choose the weights of pairs and beginnings; not recorded.")
+    ] = False,
 ) -> None:
     """Index, search, measure, record."""
     today = datetime.now(UTC).date()
@@ -59,15 +69,21 @@ def main(
         _console.print(measures_table(found, title="second turns"))
         return
     loaded = load_sentence_transformers(model) if onnx is None else load_onnx_model(onnx)
-    ours = model is None and onnx is None
+    if tune:
+        _print_choice(asyncio.run(_tune(only or TUNED_ON, model=loaded)))
+        return
+    ours = model is None and onnx is None and not plain
+    words = WordEncoder(pair=0, beginning=0) if plain else WordEncoder()
     measured = asyncio.run(
-        _measure(only or find_sets(EVAL), model=loaded, day=today if ours else None)
+        _measure(only or find_sets(EVAL), model=loaded, words=words, day=today if ours else None)
     )
     for table in tables(measured, read_last(RESULTS, before=today)):
         _console.print(table)
 
 
-async def _measure(names: list[str], *, model: EmbeddingModel, day: date | None) -> list[Measured]:
+async def _measure(
+    names: list[str], *, model: EmbeddingModel, words: WordEncoder, day: date | None
+) -> list[Measured]:
     """Recorded as of `day`, or not at all."""
     embedding = RememberingModel(model, memory=open_memory(CACHE / "retrieval-vectors.sqlite3"))
     measured: list[Measured] = []
@@ -75,7 +91,12 @@ async def _measure(names: list[str], *, model: EmbeddingModel, day: date | None)
         for name in names:
             collection = read_set(EVAL, name)
             for cut in CUTS:
-                new = await _measure_set(collection, cut, embedding=embedding, progress=progress)
+                async with _opened(
+                    collection, cut, embedding=embedding, progress=progress
+                ) as library:
+                    new = await _measure_set(
+                        collection, library, cut=cut, words=words, progress=progress
+                    )
                 if day is not None:
                     write(RESULTS, new, model=embedding.name, day=day)
                 measured += new
@@ -88,17 +109,9 @@ async def _measure_followups(*, model: str | None, day: date) -> list[Measured]:
         load_sentence_transformers(model), memory=open_memory(CACHE / "retrieval-vectors.sqlite3")
     )
     collection = read_set(EVAL, FOLLOWED_UP)
-    with Progress(console=_console) as progress, tempfile.TemporaryDirectory() as folder:
-        task = progress.add_task("second turns", total=2)
-        async with AsyncExitStack() as stack:
-            library = await open_library(
-                collection,
-                Path(folder),
-                cut="chunks",
-                embedding=embedding,
-                stack=stack,
-                progress=lambda share: progress.update(task, completed=share),
-            )
+    with Progress(console=_console) as progress:
+        async with _opened(collection, "chunks", embedding=embedding, progress=progress) as library:
+            task = progress.add_task("second turns", total=1)
             found = await measure_followups(
                 collection,
                 library.retrieval(fuse),
@@ -115,10 +128,38 @@ async def _measure_followups(*, model: str | None, day: date) -> list[Measured]:
     return measured
 
 
-async def _measure_set(
+async def _tune(names: Sequence[str], *, model: EmbeddingModel) -> Found:
+    embedding = RememberingModel(model, memory=open_memory(CACHE / "retrieval-vectors.sqlite3"))
+    found: list[Found] = []
+    with Progress(console=_console) as progress:
+        for name in names:
+            collection = read_set(EVAL, name)
+            for cut in CUTS:
+                async with _opened(
+                    collection, cut, embedding=embedding, progress=progress
+                ) as library:
+                    task = progress.add_task(f"{name}, {cut}, all weights", total=1)
+                    found.append(
+                        await measure_weights(
+                            collection, library, advance=partial(progress.advance, task)
+                        )
+                    )
+    await embedding.close()
+    return merged(found)
+
+
+def _print_choice(found: Found) -> None:
+    _console.print(weights_table(found))
+    for choice in choices(found):
+        _console.print(str(choice))
+
+
+@asynccontextmanager
+async def _opened(
     collection: EvaluationSet, cut: Cut, *, embedding: RememberingModel, progress: Progress
-) -> list[Measured]:
-    task = progress.add_task(f"{collection.name}, {cut}", total=3)
+) -> AsyncGenerator[Library]:
+    """The collection, indexed, with the vectors of its queries known."""
+    task = progress.add_task(f"{collection.name}, {cut}", total=2)
     with tempfile.TemporaryDirectory() as folder:
         async with AsyncExitStack() as stack:
             library = await open_library(
@@ -133,7 +174,21 @@ async def _measure_set(
                 list(collection.queries.values()),
                 done=lambda count: progress.advance(task, count / len(collection.queries)),
             )
-            found = await _rankings(collection, library, advance=partial(progress.advance, task))
+            yield library
+
+
+async def _measure_set(
+    collection: EvaluationSet,
+    library: Library,
+    *,
+    cut: Cut,
+    words: WordEncoder,
+    progress: Progress,
+) -> list[Measured]:
+    task = progress.add_task(f"{collection.name}, {cut}, searches", total=1)
+    found = await _rankings(
+        collection, library, words=words, advance=partial(progress.advance, task)
+    )
     return [
         Measured(collection.name, cut, ranking, mean(qualities))
         for ranking, qualities in found.items()
@@ -141,11 +196,15 @@ async def _measure_set(
 
 
 async def _rankings(
-    collection: EvaluationSet, library: Library, *, advance: Callable[[float], None]
+    collection: EvaluationSet,
+    library: Library,
+    *,
+    words: WordEncoder,
+    advance: Callable[[float], None],
 ) -> dict[str, list[Quality]]:
     """Ours as the product answers; the others from the legs that it was made of."""
     legs = RememberingFusion(fuse)
-    retrieval = library.retrieval(legs)
+    retrieval = library.retrieval(legs, words=words)
     qualities: dict[str, list[Quality]] = {ranking: [] for ranking in FUSIONS}
     for query, text in collection.queries.items():
         found = await retrieval.search(retrieval.fit_query(text), tenant=TENANT, limit=DEPTH)

@@ -41,19 +41,19 @@ _FILE = File(
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """An indexed collection; it can be searched with any fusion. `names` has, by chunk id, the
-    collection's own id of its document."""
+    """An indexed collection; it can be searched with any fusion, and any weights of words'
+    company. `names` has, by chunk id, the collection's own id of its document."""
 
     shard: ShardFolder
     state: StateStore
     embedding: EmbeddingModel
     names: dict[str, str]
 
-    def retrieval(self, fuse: Fuse) -> Retrieval:
-        """The product's search with this fusion."""
+    def retrieval(self, fuse: Fuse, *, words: WordEncoder | None = None) -> Retrieval:
+        """The product's search with this fusion, and words encoded as in the product or so."""
         index = EdgeIndex(
             shard=self.shard,
-            words=WordEncoder(),
+            words=words or WordEncoder(),
             candidates=CANDIDATES,
             tenants={TENANT},
             fuse=fuse,
