@@ -24,8 +24,29 @@ RATIO_FLOOR_BYTES = 4_000_000
 """Below this, unpacked, no ratio is a danger."""
 
 MAX_XML_TAGS = 2_500_000
-"""Start and end tags of a part that is held as a tree (about 100 bytes each); an 872-page
-handbook has 150,000."""
+"""Start and end tags of a part that is held as a tree (about 100 bytes each), and of a page of
+HTML (3 microseconds each); an 872-page handbook has 150,000."""
+
+MAX_ENTITIES = 5_000_000
+MAX_ATTRIBUTES = 10_000
+"""Of one tag of HTML."""
+
+MAX_HEADER_BYTES = 5_000_000
+"""Of all headers of a mail and its parts; a list of ten thousand recipients has 400,000."""
+
+MAX_PARSED_HEADER_BYTES = 300_000
+"""Of those headers that are taken apart; a part of a mail has 150. The standard library takes 10
+microseconds for each, and 40 for the worst."""
+
+MAX_MAIL_LINES = 3_000_000
+"""Each takes the standard library half a microsecond and a list's place."""
+
+MAX_TITLE_CHARS = 500
+"""Of a heading as it is noted, which every passage below it repeats; its text is kept whole."""
+
+MAX_HEADING_LEVEL = 9
+MAX_HEADINGS = 200_000
+MAX_PATH_CHARS = 1_000
 
 MAX_CELLS = 5_000_000
 MAX_SHEET_AREA = 500_000_000

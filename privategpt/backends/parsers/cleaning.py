@@ -10,7 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from privategpt.backends.parsers.bounds import MAX_TEXT_CHARS, require
+from privategpt.backends.parsers.bounds import (
+    MAX_HEADING_LEVEL,
+    MAX_HEADINGS,
+    MAX_TEXT_CHARS,
+    MAX_TITLE_CHARS,
+    require,
+)
 from privategpt.domain.documents import Heading, Metadata, ParsedDocument
 
 CELL_SEPARATOR = " | "
@@ -59,6 +65,17 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def require_headings(headings: Sequence[Heading]) -> None:
+    """Raise `FileExceedsBounds` where one more would be more than any document has."""
+    require(len(headings) < MAX_HEADINGS, f"it has over {MAX_HEADINGS:,} headings")
+
+
+def noted_heading(title: str, *, start: int, level: int) -> Heading:
+    """A heading as it is noted: cleaned, on one line, and no longer than a title is."""
+    short = one_line(title)[:MAX_TITLE_CHARS].rstrip()
+    return Heading(start=start, level=min(max(1, level), MAX_HEADING_LEVEL), title=short)
+
+
 def table_row(cells: Sequence[str]) -> str:
     """A row on one line, its cells apart, empty cells kept up to the last that has text."""
     texts = [one_line(cell) for cell in cells]
@@ -101,12 +118,16 @@ class DocumentBuilder:
         if not title:
             return
         start = self._append(title, "\n\n")
-        self._headings.append(Heading(start=start, level=max(1, level), title=title))
+        self._note(title, start, level)
 
     def mark_heading(self, title: str, level: int) -> None:
         """Note a heading at the next block's start that is itself no part of the text."""
         start = self._length + (2 if self._parts else 0)
-        self._headings.append(Heading(start=start, level=max(1, level), title=one_line(title)))
+        self._note(title, start, level)
+
+    def _note(self, title: str, start: int, level: int) -> None:
+        require_headings(self._headings)
+        self._headings.append(noted_heading(title, start=start, level=level))
 
     def _append(self, text: str, separator: str) -> int:
         if not text.strip():
@@ -131,7 +152,7 @@ class DocumentBuilder:
         """The document as it stands."""
         return ParsedDocument(
             text="".join(self._parts),
-            page_label=page_label,
+            page_label=page_label and page_label[:MAX_TITLE_CHARS],
             headings=tuple(h for h in self._headings if h.start < self._length),
             metadata=metadata or {},
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
 from privategpt.backends.parsers.charsets import decode
-from privategpt.backends.parsers.cleaning import one_line
+from privategpt.backends.parsers.cleaning import noted_heading, one_line
 from privategpt.backends.parsers.file_metadata import facts
 from privategpt.backends.parsers.html_reader import read_html
 from privategpt.backends.parsers.packages import (
@@ -16,7 +16,7 @@ from privategpt.backends.parsers.packages import (
     local,
     resolve,
 )
-from privategpt.domain.documents import Heading, Metadata, ParsedDocument, ParsedFile
+from privategpt.domain.documents import Metadata, ParsedDocument, ParsedFile
 from privategpt.domain.errors import CorruptFile, EncryptedFile
 
 _FONT_OBFUSCATION = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
@@ -54,7 +54,7 @@ def _read_item(package: Package, part: str, chapter: str | None) -> ParsedDocume
     document = read_html(decode(package.read(part), declared=True)).builder.build()
     if document.headings or not chapter:
         return document
-    heading = Heading(start=0, level=1, title=chapter)
+    heading = noted_heading(chapter, start=0, level=1)
     return ParsedDocument(text=document.text, headings=(heading,))
 
 

@@ -10,6 +10,12 @@ import re
 from html import unescape
 from html.parser import HTMLParser
 
+from privategpt.backends.parsers.bounds import (
+    MAX_ATTRIBUTES,
+    MAX_ENTITIES,
+    MAX_XML_TAGS,
+    require,
+)
 from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, table_row
 from privategpt.backends.parsers.file_metadata import facts
 from privategpt.domain.documents import Metadata
@@ -33,6 +39,11 @@ _VOID = frozenset(
         *("source", "track", "wbr", "frame"),
     )
 )
+_NO_CHARACTER = re.compile(r"&#(?:[0-9]{8,}+|[xX][0-9a-fA-F]{8,}+);?")
+_TAG = re.compile(r"""<[a-zA-Z](?:[^>=]++|=\s*+"[^"]*+"|=\s*+'[^']*+'|=)*+""")
+_QUOTED = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
+_ATTRIBUTE = re.compile(r"[\s/]++(?=[^\s/])")
+_LONG_TAG = 10 * MAX_ATTRIBUTES
 _MARKED_SECTION = re.compile(r"<!\[[^<>\]]{0,200}\]>")
 _AUTHORS = frozenset({"author", "dc.creator", "dcterms.creator", "citation_author"})
 _DATES = frozenset(
@@ -147,6 +158,8 @@ class HtmlReader(HTMLParser):
         return found
 
     def _note_facts(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in {"html", "meta"}:
+            return
         values = {key: value or "" for key, value in attrs}
         if tag == "html" and (language := values.get("lang") or values.get("xml:lang")):
             self._facts["language"] = language
@@ -245,8 +258,20 @@ def _prepared(text: str) -> tuple[str, str]:
     without an end, text after the last tag) counts as text.
     """
     text = text.replace("<![CDATA[", "").replace("]]>", "")
+    require(text.count("&") <= MAX_ENTITIES, f"it has over {MAX_ENTITIES:,} character references")
+    text = _NO_CHARACTER.sub("\ufffd", text)
     text = _MARKED_SECTION.sub("", text).replace("<![", "")
     end = text.rfind("-->") + 3 if "-->" in text else 0
     text = text[:end] + text[end:].replace("<!--", " ")
     last = text.rfind(">") + 1
+    _check_tags(text[:last])
     return text[:last], text[last:]
+
+
+def _check_tags(markup: str) -> None:
+    """Refuse what takes the standard parser long, or memory far beyond the page's own size."""
+    require(markup.count("<") <= MAX_XML_TAGS, f"it has over {MAX_XML_TAGS:,} tags")
+    for match in _TAG.finditer(markup):
+        if match.end() - match.start() > _LONG_TAG:
+            attributes = sum(1 for _ in _ATTRIBUTE.finditer(_QUOTED.sub("= ", match[0])))
+            require(attributes <= MAX_ATTRIBUTES, f"a tag has over {MAX_ATTRIBUTES:,} attributes")

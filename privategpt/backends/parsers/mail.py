@@ -8,13 +8,22 @@ from collections.abc import Iterator
 from contextlib import suppress
 from email import policy
 from email.errors import MessageError
+from email.header import decode_header, make_header
+from email.headerregistry import HeaderRegistry
 from email.message import EmailMessage, Message
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import cast
 
 from privategpt.backends.parsers.archives import Carried, bounded
-from privategpt.backends.parsers.bounds import MAX_DEPTH, MAX_INNER_FILES, require
+from privategpt.backends.parsers.bounds import (
+    MAX_DEPTH,
+    MAX_HEADER_BYTES,
+    MAX_INNER_FILES,
+    MAX_MAIL_LINES,
+    MAX_PARSED_HEADER_BYTES,
+    require,
+)
 from privategpt.backends.parsers.charsets import decode
 from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line
 from privategpt.backends.parsers.file_metadata import facts
@@ -23,11 +32,29 @@ from privategpt.domain.documents import ParsedDocument, ParsedFile
 from privategpt.domain.errors import CorruptFile, UnsupportedFileType
 
 _SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Date")
-_MBOX_FROM = re.compile(rb"^From [^\r\n]*\d{4}[^\r\n]*\r?\n", re.MULTILINE)
+_MBOX_FROM = re.compile(rb"^From (?=[^\r\n]{0,300}\d{4})[^\r\n]*+\r?\n", re.MULTILINE)
+_LINE_END = rb"(?>\r\n?|\n)"
+_FIELDS = rb"((?:(?:From |[!-9;-~]*+:|[ \t])[^\r\n]*+(?:" + _LINE_END + rb"|\Z))++)"
+_HEADERS = re.compile(rb"(?:\A|(?<=[\r\n])--[^\r\n]*+" + _LINE_END + rb")" + _FIELDS)
+"""Of a message or part, line by line as the standard library takes them."""
+
+_CARRIES_MESSAGES = re.compile(rb"content-type:\s*+(?:message/|multipart/digest)", re.IGNORECASE)
+_HEADERS_OF_CARRIED = re.compile(_LINE_END * 2 + _FIELDS)
+"""They stand behind a blank line, as bodies do whose lines may look like headers."""
+
 _STRUCTURE = re.compile(rb"^content-[\w-]+:(?:[^\r\n]|\r?\n[ \t])*+", re.IGNORECASE | re.MULTILINE)
 _QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
 _MAX_NESTED = 20
-_LONGEST_HEADER = 20_000  # the time that the standard library takes to parse one is quadratic
+_LONGEST_STRUCTURE = 4_000
+_LONGEST_PARSED = 2_000  # the time that the standard library takes to parse one is quadratic
+_LONGEST_SHOWN = 20_000
+_PARSED = re.compile(
+    rb"^(?:content-[\w-]+|subject|from|to|cc|date):(?:[^\r\n]|\r?\n[ \t])*+",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+# A part's headers are asked for nine times, and each time they would be parsed again.
+_POLICY = policy.default.clone(header_factory=lru_cache(maxsize=8)(HeaderRegistry()))
 
 
 def read_mail(data: bytes, media_type: str) -> ParsedFile:
@@ -41,7 +68,7 @@ def mail_files(data: bytes) -> Iterator[Carried]:
     """What is attached to a message, and to those it carries."""
     if b"multipart" not in data.lower():
         return
-    message = email.message_from_bytes(data, policy=policy.default)
+    message = email.message_from_bytes(data, policy=_POLICY)
     for part in cast("Iterator[EmailMessage]", message.walk()):
         if _is_attachment(part) and (name := part.get_filename()):
             yield Carried(
@@ -80,12 +107,25 @@ def mbox_files(data: bytes) -> Iterator[Carried]:
 
 
 def _documents(data: bytes) -> Iterator[ParsedDocument]:
+    lines = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+    require(lines <= MAX_MAIL_LINES, f"the mail has over {MAX_MAIL_LINES:,} lines")
     boundaries = data.count(b"\n--")
     require(boundaries <= MAX_INNER_FILES, f"the mail has over {MAX_INNER_FILES:,} parts")
-    longest = max((len(match[0]) for match in _STRUCTURE.finditer(data)), default=0)
-    require(longest < _LONGEST_HEADER, "a header of it is overlong")
-    message = email.message_from_bytes(data, policy=policy.default)
+    _check_headers(data)
+    message = email.message_from_bytes(data, policy=_POLICY)
     yield from _message_documents(message, depth=0)
+
+
+def _check_headers(data: bytes) -> None:
+    longest = max((len(match[0]) for match in _STRUCTURE.finditer(data)), default=0)
+    require(longest < _LONGEST_STRUCTURE, "a header of it is overlong")
+    patterns = [_HEADERS, *([_HEADERS_OF_CARRIED] if _CARRIES_MESSAGES.search(data) else [])]
+    total = parsed = 0
+    for match in (match for pattern in patterns for match in pattern.finditer(data)):
+        total += len(match[1])
+        require(total <= MAX_HEADER_BYTES, f"its headers have over {MAX_HEADER_BYTES:,} bytes")
+        parsed += sum(min(len(one[0]), _LONGEST_PARSED) for one in _PARSED.finditer(match[1]))
+        require(parsed <= MAX_PARSED_HEADER_BYTES, "it has too many headers")
 
 
 def _message_documents(message: EmailMessage, *, depth: int) -> Iterator[ParsedDocument]:
@@ -109,13 +149,13 @@ def _message_documents(message: EmailMessage, *, depth: int) -> Iterator[ParsedD
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """A header decoded (RFC 2047), or as it came where it cannot be parsed or is overlong."""
+    """A header decoded (RFC 2047), or as it came where it cannot be; what is overlong is cut."""
     raw = cast("Message", message).raw_items()
-    value = next((str(v) for k, v in raw if k.lower() == name.lower()), "")[:_LONGEST_HEADER]
-    if len(value) < _LONGEST_HEADER:
-        # The standard library's header parser raises these on some malformed addresses.
-        with suppress(MessageError, ValueError, IndexError, AttributeError, TypeError):
-            value = str(message.get(name, ""))
+    value = next((str(v) for k, v in raw if k.lower() == name.lower()), "")[:_LONGEST_SHOWN]
+    # The standard library's header parser raises these on some malformed addresses.
+    with suppress(MessageError, ValueError, IndexError, AttributeError, TypeError, LookupError):
+        long = len(value) >= _LONGEST_PARSED
+        value = str(make_header(decode_header(value)) if long else message.get(name, ""))
     return one_line(value.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 

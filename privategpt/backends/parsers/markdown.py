@@ -1,15 +1,22 @@
-"""Markdown: the text as it is, its headings noted."""
+"""Markdown: the text as it is, its headings noted.
+
+Every pattern here takes time in proportion to the line, whatever is in it.
+"""
 
 from __future__ import annotations
 
 import re
 
+from privategpt.backends.parsers.bounds import MAX_TITLE_CHARS
+from privategpt.backends.parsers.cleaning import noted_heading, require_headings
 from privategpt.domain.documents import Heading
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-_ATX = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_ATX = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])")
 _SETEXT = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 _OTHER_BLOCK = re.compile(r"^ {0,3}(?:[>|]|[-*+][ \t]|\d{1,9}[.)][ \t])")
+_BLANKS = " \t"
+_LONGEST_TITLE = 4 * MAX_TITLE_CHARS  # with its markup
 _INLINE = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|(\*\*|__|[*`])")
 
 
@@ -28,7 +35,7 @@ def markdown_headings(text: str) -> tuple[Heading, ...]:
         if fence or _FENCE.match(line):
             fence, above = _next_fence(fence, line), None
         elif match := _ATX.match(line):
-            _note(headings, start, len(match[1]), match[2] or "")
+            _note(headings, start, len(match[1]), _atx_title(line[match.end() :]))
             above = None
         elif above and (match := _SETEXT.match(line)):
             _note(headings, above[0], 1 if match[1][0] == "=" else 2, above[1])
@@ -36,6 +43,13 @@ def markdown_headings(text: str) -> tuple[Heading, ...]:
         else:
             above = _paragraph_line(above, start, line)
     return tuple(headings)
+
+
+def _atx_title(rest: str) -> str:
+    """Without the `#`s that may close it, a blank before them."""
+    title = rest.strip(_BLANKS)
+    open_end = title.rstrip("#")
+    return title if open_end and open_end[-1] not in _BLANKS else open_end.rstrip(_BLANKS)
 
 
 def _next_fence(fence: str | None, line: str) -> str | None:
@@ -51,11 +65,13 @@ def _paragraph_line(above: tuple[int, str] | None, start: int, line: str) -> tup
     if not line.strip() or _OTHER_BLOCK.match(line) or _SETEXT.match(line):
         return None
     if above:
-        return above[0], f"{above[1]} {line.strip()}"
+        more = len(above[1]) < _LONGEST_TITLE
+        return (above[0], f"{above[1]} {line.strip()}") if more else above
     return None if line.startswith(("    ", "\t")) else (start, line.strip())
 
 
 def _note(headings: list[Heading], start: int, level: int, title: str) -> None:
-    plain = " ".join(_INLINE.sub(lambda match: match[1] or "", title).split())
-    if plain:
-        headings.append(Heading(start=start, level=level, title=plain))
+    plain = _INLINE.sub(lambda match: match[1] or "", title[:_LONGEST_TITLE])
+    if plain.strip():
+        require_headings(headings)
+        headings.append(noted_heading(plain, start=start, level=level))

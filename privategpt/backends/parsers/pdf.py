@@ -16,6 +16,10 @@ from privategpt.backends.parsers.pdfium import Bookmark, Pdf, PdfNotOpened
 from privategpt.domain.documents import Heading, ParsedDocument, ParsedFile
 from privategpt.domain.errors import CorruptFile, EncryptedFile, NoTextFound
 
+_MAX_BOOKMARKS = 500
+_LONGEST_PAGE = 50_000
+"""So many bookmarks of a page are looked for, each in so much of its text."""
+
 _OCR_ADVICE = "The PDF has no text, only images or drawings: run OCR on it, and upload the result"
 _OCR_FAILED = "The PDF has no text, only images or drawings, and OCR found none in them"
 
@@ -176,7 +180,7 @@ def _page_headings(texts: Sequence[str], outline: Sequence[Bookmark]) -> list[tu
     for index, text in enumerate(texts):
         headings = [Heading(start=0, level=h.level, title=h.title) for h in running]
         position = 0
-        for bookmark in by_page.get(index, ()):
+        for bookmark in by_page.get(index, [])[:_MAX_BOOKMARKS]:
             title = clean_title(bookmark.title)
             if not title:
                 continue
@@ -191,5 +195,5 @@ def _page_headings(texts: Sequence[str], outline: Sequence[Bookmark]) -> list[tu
 def _find_title(text: str, title: str, start: int) -> int:
     """Where the title's words stand on the page, whatever the blanks; else `start`."""
     words = r"\s*".join(map(re.escape, title.replace(" ", "")[:200]))
-    match = re.compile(words, re.IGNORECASE).search(text, start)
+    match = re.compile(words, re.IGNORECASE).search(text, start, start + _LONGEST_PAGE)
     return match.start() if match else start

@@ -11,7 +11,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from privategpt.backends.parsers.cleaning import clean
+from privategpt.backends.parsers.bounds import MAX_TITLE_CHARS
+from privategpt.backends.parsers.cleaning import clean, one_line
 
 _COMPATIBILITY = re.compile(
     "[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufdf9\ufe70-\ufefc\u2e80-\u2fdf\uf900-\ufaff]"
@@ -38,7 +39,7 @@ def page_texts(raw: Sequence[str]) -> list[str]:
 
 def clean_title(title: str) -> str:
     """A bookmark's title in the letters that the pages are stored in."""
-    return " ".join(clean(_letters(title)).split())
+    return one_line(_letters(title))[:MAX_TITLE_CHARS].rstrip()
 
 
 def _letters(text: str) -> str:

@@ -16,7 +16,7 @@ from privategpt.backends.parsers.markdown import markdown_headings
 from privategpt.domain.documents import Heading, ParsedDocument, ParsedFile
 from privategpt.domain.errors import CorruptFile
 
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[\]{}]')
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _ESCAPES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\u[0-9a-fA-F]{4})+)")
 
 

@@ -26,6 +26,7 @@ from privategpt.backends.parsers.bounds import (
     MAX_INNER_BYTES,
     MAX_INNER_DEPTH,
     MAX_INNER_FILES,
+    MAX_PATH_CHARS,
     MAX_RATIO,
     MAX_UNPACKED_BYTES,
     RATIO_FLOOR_BYTES,
@@ -126,7 +127,8 @@ class Walk:
             self._files += 1
             if self._files > MAX_INNER_FILES:
                 raise _WholeExceedsBounds(f"The upload holds over {MAX_INNER_FILES:,} files")
-            path = self._own_path(inside, safe_path(carried.path) or f"file-{self._files}")
+            stated = safe_path(carried.path)[-MAX_PATH_CHARS:].lstrip("/")
+            path = self._own_path(inside, stated or f"file-{self._files}")
             try:
                 yield from self._inner_file(carried, path)
             except _WholeExceedsBounds:
