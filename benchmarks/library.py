@@ -9,7 +9,12 @@ from typing import Protocol
 
 from privategpt.chunking.identity import chunk_id, document_id
 from privategpt.domain.documents import Chunk, Document, File
-from privategpt.domain.ports import IndexedChunk, StateStore, Vector, VectorIndex
+from privategpt.domain.library import (
+    IndexedChunk,
+    StateStore,
+    VectorIndex,
+)
+from privategpt.domain.ports import Vector
 from privategpt.wiring import TENANT
 
 CHUNKS_PER_DOCUMENT = 10

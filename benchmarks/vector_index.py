@@ -27,11 +27,11 @@ from privategpt.backends.state.opening import open_state_store
 from privategpt.backends.vectors.edge import EdgeIndex
 from privategpt.backends.vectors.shard import open_shard
 from privategpt.backends.vectors.words import WordEncoder
+from privategpt.domain.library import VectorQuery
 from privategpt.domain.ports import (
     Embeddings,
     Tokenizer,
     Vector,
-    VectorQuery,
 )
 from privategpt.services.retrieval import Retrieval
 from privategpt.wiring import TENANT

@@ -198,7 +198,7 @@ def models(
     verify: Annotated[bool, typer.Option(help="Check the bundled files' checksums.")] = False,
 ) -> None:
     """Show which models are configured and which are on disk."""
-    from privategpt.wiring import describe_models
+    from privategpt.wiring.describing import describe_models
 
     for line in describe_models(_settings(), verify=verify):
         _out.print(line, markup=False)

@@ -18,7 +18,8 @@ from privategpt.backends.vectors.words import WordEncoder
 from privategpt.chunking.identity import chunk_id, document_id
 from privategpt.chunking.splitter import split
 from privategpt.domain.documents import Chunk, Document, File, ParsedDocument
-from privategpt.domain.ports import EmbeddingModel, IndexedChunk, StateStore
+from privategpt.domain.library import IndexedChunk, StateStore
+from privategpt.domain.ports import EmbeddingModel
 from privategpt.services.retrieval import Retrieval
 from privategpt.wiring import TENANT
 

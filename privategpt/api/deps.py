@@ -17,7 +17,8 @@ from privategpt.domain.access import ApiKey
 from privategpt.domain.answers import AnswerEvent
 from privategpt.domain.documents import Document, DocumentFilter, DocumentInfo
 from privategpt.domain.jobs import Job
-from privategpt.domain.ports import Embeddings, StoredFile, Upload
+from privategpt.domain.library import StoredFile
+from privategpt.domain.ports import Embeddings, Upload
 from privategpt.domain.websearch import AllowanceUsage
 from privategpt.services.answering import AnswerRequest
 from privategpt.services.attachments import ReadFile

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from privategpt.domain.errors import InvalidRequest, PrivateGptError
 from privategpt.domain.jobs import Progress
-from privategpt.domain.ports import StoredFile, Upload
+from privategpt.domain.library import StoredFile
+from privategpt.domain.ports import Upload
 from privategpt.services.ingestion import Ingestion, IngestRequest
 
 AT_ONCE = 2

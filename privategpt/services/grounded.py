@@ -22,7 +22,7 @@ from privategpt.domain.answers import (
 )
 from privategpt.domain.documents import Document
 from privategpt.domain.errors import NotFound
-from privategpt.domain.ports import StateStore
+from privategpt.domain.library import StateStore
 from privategpt.grounding.citations import Grounder
 from privategpt.grounding.places import heading_path, paragraph_number
 

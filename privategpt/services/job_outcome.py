@@ -9,7 +9,7 @@ from datetime import datetime
 
 from privategpt.domain.errors import InvalidRequest, PrivateGptError, Unavailable
 from privategpt.domain.jobs import Job, JobFailure, JobState, Progress
-from privategpt.domain.ports import StoredFile
+from privategpt.domain.library import StoredFile
 
 MAX_ATTEMPTS = 3
 """How often a job is begun: a file that ends the process must not end every process after it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from privategpt.domain.jobs import Job, Progress
-from privategpt.domain.ports import StoredFile
+from privategpt.domain.library import StoredFile
 
 
 @dataclass(slots=True, eq=False)

@@ -21,8 +21,9 @@ from privategpt.domain.errors import (
     Unavailable,
 )
 from privategpt.domain.jobs import Job, JobState, JobStore, KeptUploads
+from privategpt.domain.library import StoredFile
 from privategpt.domain.observing import UNOBSERVED, Observer
-from privategpt.domain.ports import StoredFile, Upload
+from privategpt.domain.ports import Upload
 from privategpt.services.ingestion import IngestRequest, Room, endless_room
 from privategpt.services.job_outcome import (
     DEADLY,

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from privategpt.domain.documents import Chunk, Document
 from privategpt.domain.jobs import Progress
-from privategpt.domain.ports import StoredFile
+from privategpt.domain.library import StoredFile
 
 
 class Listener(Protocol):

@@ -11,16 +11,18 @@ from dataclasses import dataclass
 
 from privategpt.domain.documents import EVERYTHING, DocumentFilter, RetrievedChunk
 from privategpt.domain.errors import ContextLengthExceeded, InvalidRequest
-from privategpt.domain.observing import UNOBSERVED, Observer
-from privategpt.domain.ports import (
+from privategpt.domain.library import (
     ChunkHit,
-    EmbeddingModel,
     Hit,
     StateStore,
-    Tokenizer,
-    Vector,
     VectorIndex,
     VectorQuery,
+)
+from privategpt.domain.observing import UNOBSERVED, Observer
+from privategpt.domain.ports import (
+    EmbeddingModel,
+    Tokenizer,
+    Vector,
 )
 from privategpt.services.reranking import Reranking
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from privategpt.domain.answers import Source
 from privategpt.domain.conversation import Attachment
 from privategpt.domain.documents import Chunk, DocumentInfo, RetrievedChunk
-from privategpt.domain.ports import StateStore
+from privategpt.domain.library import StateStore
 from privategpt.domain.websearch import WebResult
 
 

@@ -19,18 +19,16 @@ from typing import Protocol, TypeVar
 from privategpt.api.deps import ApiOptions, Services
 from privategpt.api.metrics import Metrics
 from privategpt.api.profiles import CitationStyle, ModelCatalog, ModelProfile
-from privategpt.backends.embedding import bundled as bundled_embedding
-from privategpt.backends.llm.bundled_model import locate_bundled_model, verify_model
 from privategpt.backends.state.database import Database
 from privategpt.backends.state.opening import open_database
 from privategpt.backends.state.quota import SqlQuota
 from privategpt.backends.state.store import SqlStateStore
 from privategpt.backends.vectors.shard import optimize_folder
 from privategpt.domain.errors import InvalidSettings
+from privategpt.domain.library import StateStore, VectorIndex
 from privategpt.domain.observing import UNOBSERVED, Observer
-from privategpt.domain.ports import EmbeddingModel, LanguageModel, StateStore, VectorIndex
+from privategpt.domain.ports import EmbeddingModel
 from privategpt.domain.websearch import Quota
-from privategpt.services.access import Keys
 from privategpt.services.admission import AdmittedAnswers
 from privategpt.services.allowance import Allowance
 from privategpt.services.answering import Answering
@@ -43,13 +41,14 @@ from privategpt.services.observed import ObservedAnswers
 from privategpt.services.reranking import Reranking
 from privategpt.services.retrieval import Retrieval
 from privategpt.services.websearch import WebSearch
-from privategpt.settings import EmbeddingSettings, LlmSettings, Settings, WebSearchSettings
+from privategpt.settings import LlmSettings, Settings, WebSearchSettings
 from privategpt.wiring.access import (
     keys_to_serve_with,
     make_keys,
     state_location,
     tenant_limits,
 )
+from privategpt.wiring.describing import describe
 from privategpt.wiring.engines import (
     context_tokens,
     load_embedding,
@@ -199,7 +198,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             services=services,
             metrics=metrics,
             options=_options(settings, uploads=_fresh_folder(settings.server.data_dir / "uploads")),
-            description=_description(
+            description=describe(
                 settings,
                 llm=llm,
                 embedding=library.embedding,
@@ -221,26 +220,6 @@ async def optimize_index(settings: Settings) -> bool:
     return await asyncio.to_thread(
         optimize_folder, path, quantization=quantization_of(settings.vectors)
     )
-
-
-def describe_models(settings: Settings, *, verify: bool) -> list[str]:
-    """What is configured and what is on disk, a line each.
-
-    With `verify` the bundled files are read and their checksums compared: `InvalidSettings`.
-    """
-    llm_file = locate_bundled_model()
-    embedding_folder = bundled_embedding.locate()
-    if verify:
-        verify_model(llm_file)
-        bundled_embedding.verify(embedding_folder)
-    state = "verified" if verify else "on disk"
-    llm, embedding = settings.llm, settings.embedding
-    return [
-        f"language model   configured: {llm.mode}, {_llm_name(llm)}",
-        f"                 bundled:    {llm_file.name} ({state})",
-        f"embedding model  configured: {embedding.mode}, {_embedding_name(embedding)}",
-        f"                 bundled:    {bundled_embedding.NAME} ({state})",
-    ]
 
 
 async def _library(
@@ -358,43 +337,9 @@ def _options(settings: Settings, *, uploads: Path) -> ApiOptions:
     )
 
 
-def _description(
-    settings: Settings,
-    *,
-    llm: LanguageModel,
-    embedding: EmbeddingModel,
-    reranking: Reranking | None,
-    keys: Keys | None,
-) -> tuple[str, ...]:
-    vectors = settings.vectors
-    index = f"Qdrant at {vectors.url}" if vectors.mode == "server" else "Qdrant Edge (embedded)"
-    return (
-        "privategpt",
-        f"  language model {llm.name} ({settings.llm.mode}, {llm.context_tokens} tokens)",
-        f"  embedding      {embedding.name} ({settings.embedding.mode}, "
-        f"{embedding.dimensions} dimensions)",
-        *([f"  reranker       {reranking.name} ({settings.rerank.mode})"] if reranking else []),
-        f"  vector store   {index}",
-        f"  data folder    {settings.server.data_dir}",
-        f"  API keys       {'needed' if keys else 'none: everybody who reaches it is let in'}",
-    )
-
-
 def _answers_at_once(llm: LlmSettings) -> int:
     """How many are taken on: those that the engine writes at once, and those that may wait."""
     return llm.max_waiting + (llm.slots if llm.mode == "embedded" else 0)
-
-
-def _llm_name(llm: LlmSettings) -> str:
-    if llm.mode == "embedded":
-        return llm.model_path.name if llm.model_path else "the bundled model"
-    return llm.model or llm.llamaindex_class or "the server's default"
-
-
-def _embedding_name(embedding: EmbeddingSettings) -> str:
-    if embedding.mode == "embedded":
-        return embedding.model or "the bundled model"
-    return embedding.model or embedding.llamaindex_class or "the server's default"
 
 
 def _now() -> datetime:

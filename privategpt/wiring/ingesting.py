@@ -15,8 +15,9 @@ from privategpt.backends.state.jobs import SqlJobStore
 from privategpt.backends.state.leases import SqlLeaseStore
 from privategpt.backends.state.uploads import FolderUploads, open_uploads
 from privategpt.backends.state.usage import SqlUsage
+from privategpt.domain.library import StateStore, VectorIndex
 from privategpt.domain.observing import Observer
-from privategpt.domain.ports import EmbeddingModel, Parser, StateStore, VectorIndex
+from privategpt.domain.ports import EmbeddingModel, Parser
 from privategpt.services.ingestion import Ingestion, Room
 from privategpt.services.jobs import JobLimits, Jobs
 from privategpt.services.limits import Storage

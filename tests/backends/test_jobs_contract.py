@@ -19,7 +19,7 @@ from privategpt.backends.state.uploads import open_uploads
 from privategpt.domain.documents import UnreadFile
 from privategpt.domain.errors import Conflict, FolderInUse, NotFound, Unavailable
 from privategpt.domain.jobs import JobFailure, JobState, JobStore, LeaseStore, Progress
-from privategpt.domain.ports import Deletion, StateStore
+from privategpt.domain.library import Deletion, StateStore
 from privategpt.services.ingestion import Ingestion
 from privategpt.services.tending import LEASE, Tending
 from tests.fakes.clock import NOON, Clock

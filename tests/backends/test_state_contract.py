@@ -1,4 +1,4 @@
-"""What every state store promises; see `domain.ports.StateStore`."""
+"""What every state store promises; see `domain.library.StateStore`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from privategpt.backends.state.opening import open_state_store
 from privategpt.domain.documents import Chunk, DocumentInfo
 from privategpt.domain.errors import Conflict, NotFound
-from privategpt.domain.ports import (
+from privategpt.domain.library import (
     ChunkHit,
     Deletion,
     IndexableChunk,

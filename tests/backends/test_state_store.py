@@ -43,7 +43,11 @@ from privategpt.domain.errors import (
     StartRefused,
     Unavailable,
 )
-from privategpt.domain.ports import Deletion, StateStore, StoredFile
+from privategpt.domain.library import (
+    Deletion,
+    StateStore,
+    StoredFile,
+)
 from tests.fakes.library import NOON, ingest, ingestion
 from tests.fakes.postgres import postgres_database
 

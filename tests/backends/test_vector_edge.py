@@ -34,7 +34,12 @@ from privategpt.domain.errors import (
     EngineUnavailable,
     FolderInUse,
 )
-from privategpt.domain.ports import Hit, IndexedChunk, Vector, VectorQuery
+from privategpt.domain.library import (
+    Hit,
+    IndexedChunk,
+    VectorQuery,
+)
+from privategpt.domain.ports import Vector
 
 DIMENSIONS = 4
 

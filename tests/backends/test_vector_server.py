@@ -24,7 +24,7 @@ from privategpt.domain.errors import (
     EngineUnavailable,
     Unavailable,
 )
-from privategpt.domain.ports import IndexedChunk, VectorQuery
+from privategpt.domain.library import IndexedChunk, VectorQuery
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect in the local", "ignore:Api key is used with an insecure"

@@ -29,7 +29,8 @@ from privategpt.domain.documents import (
     RetrievedChunk,
 )
 from privategpt.domain.errors import NotFound
-from privategpt.domain.ports import Embeddings, StoredFile
+from privategpt.domain.library import StoredFile
+from privategpt.domain.ports import Embeddings
 from privategpt.domain.websearch import AllowanceUsage
 from privategpt.services.attachments import AttachmentReader
 from privategpt.services.ingestion import IngestRequest

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from privategpt.domain.documents import Chunk, Document, DocumentInfo, File, Heading
-from privategpt.domain.ports import StateStore, StoredFile
+from privategpt.domain.library import StateStore, StoredFile
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 

@@ -27,7 +27,7 @@ from privategpt.backends.state.uploads import open_uploads
 from privategpt.backends.state.usage import SqlUsage
 from privategpt.backends.vectors.edge import open_edge_index
 from privategpt.domain.access import Scope
-from privategpt.domain.ports import StateStore, VectorIndex
+from privategpt.domain.library import StateStore, VectorIndex
 from privategpt.services.access import Keys
 from privategpt.services.allowance import Allowance
 from privategpt.services.answering import Answering

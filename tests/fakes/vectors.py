@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from privategpt.domain.documents import DocumentFilter
 from privategpt.domain.errors import Unavailable
-from privategpt.domain.ports import Hit, IndexedChunk, VectorQuery
+from privategpt.domain.library import (
+    Hit,
+    IndexedChunk,
+    VectorQuery,
+)
 
 
 class FakeVectorIndex:

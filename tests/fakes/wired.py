@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from privategpt.domain.documents import Metadata, Scalar
-from privategpt.domain.ports import StoredFile, Upload
+from privategpt.domain.library import StoredFile
+from privategpt.domain.ports import Upload
 from privategpt.domain.verification import Verifier
 from privategpt.domain.websearch import SearchOutcome
 from privategpt.services.allowance import Allowance

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from privategpt.backends.state.opening import open_state_store
-from privategpt.domain.ports import StateStore
+from privategpt.domain.library import StateStore
 from privategpt.services.allowance import Allowance
 from tests.fakes.library import ingest, ingestion
 from tests.fakes.websearch import FakeQuota

@@ -18,7 +18,8 @@ from privategpt.domain.errors import (
     InvalidRequest,
     NotFound,
 )
-from privategpt.domain.ports import Embeddings, StoredFile
+from privategpt.domain.library import StoredFile
+from privategpt.domain.ports import Embeddings
 from tests.fakes.embedding import FakeEmbeddingModel
 from tests.fakes.state import FakeStateStore
 from tests.fakes.vectors import FakeVectorIndex

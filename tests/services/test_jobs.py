@@ -23,8 +23,9 @@ from privategpt.domain.errors import (
     Unavailable,
 )
 from privategpt.domain.jobs import Job, JobFailure, JobState, Progress
+from privategpt.domain.library import StoredFile
 from privategpt.domain.observing import Unobserved
-from privategpt.domain.ports import Embeddings, StoredFile
+from privategpt.domain.ports import Embeddings
 from privategpt.services.ingestion import IngestRequest
 from privategpt.services.job_outcome import DEADLY, GONE, LOST, MAX_ATTEMPTS, OUR_FAULT
 from privategpt.services.jobs import JobLimits, Jobs

@@ -27,7 +27,8 @@ from privategpt.api.wire.jobs import JobReply
 from privategpt.api.wire.replies import ERRORS, MODEL_ID, IngestResponse
 from privategpt.domain.documents import DocumentInfo
 from privategpt.domain.errors import InvalidRequest
-from privategpt.domain.ports import StoredFile, Upload
+from privategpt.domain.library import StoredFile
+from privategpt.domain.ports import Upload
 from privategpt.services.ingestion import IngestRequest
 
 router = APIRouter(route_class=JsonRoute, tags=["Ingestion"])

@@ -1,4 +1,4 @@
-"""The state store over SQL; `domain.ports.StateStore` says what each method promises."""
+"""The state store over SQL; `domain.library.StateStore` says what each method promises."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ from privategpt.backends.state.rows import (
     read_info,
 )
 from privategpt.domain.documents import Chunk, Document, DocumentInfo, File
-from privategpt.domain.ports import ChunkHit, Deletion, IndexableChunk, StoredFile
+from privategpt.domain.library import (
+    ChunkHit,
+    Deletion,
+    IndexableChunk,
+    StoredFile,
+)
 
 # Rows become objects on the event loop, so long lists are read in pieces.
 DOCUMENTS_AT_ONCE = 500

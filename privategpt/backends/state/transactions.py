@@ -26,7 +26,7 @@ from privategpt.backends.state.rows import (
 from privategpt.backends.state.tables import DELETING, PENDING, files
 from privategpt.domain.documents import Chunk, Document, File
 from privategpt.domain.errors import Conflict
-from privategpt.domain.ports import Deletion, StoredFile
+from privategpt.domain.library import Deletion, StoredFile
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from privategpt.backends.vectors.words import WORDS_LAYOUT
 from privategpt.domain.documents import Metadata, Scalar
-from privategpt.domain.ports import IndexedChunk, VectorQuery
+from privategpt.domain.library import IndexedChunk, VectorQuery
 
 DENSE = "dense"
 WORDS = WORDS_LAYOUT

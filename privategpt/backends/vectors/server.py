@@ -45,7 +45,11 @@ from privategpt.domain.errors import (
     EngineUnavailable,
     Unavailable,
 )
-from privategpt.domain.ports import Hit, IndexedChunk, VectorQuery
+from privategpt.domain.library import (
+    Hit,
+    IndexedChunk,
+    VectorQuery,
+)
 
 UPSERT_BATCH = 256
 """Points per request: about 1 MB at 384 dimensions, far below any server's limit."""
