@@ -6,19 +6,13 @@ Points, filters, word weights and fusion are those of the embedded index, so bot
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-import grpc
-import httpx
 from qdrant_client import AsyncQdrantClient, models
-from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.conversions.common_types import PointId
-from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from qdrant_edge import SparseVector
 
 from privategpt.backends.vectors.fusion import fuse
@@ -37,19 +31,10 @@ from privategpt.backends.vectors.points import (
     point_id,
 )
 from privategpt.backends.vectors.quantization import GRAPH_REACH, Quantization, oversampling
+from privategpt.backends.vectors.server_errors import server_errors
 from privategpt.backends.vectors.words import WordEncoder
-from privategpt.domain.errors import (
-    EmbeddingModelChanged,
-    EngineFailed,
-    EngineTimedOut,
-    EngineUnavailable,
-    Unavailable,
-)
-from privategpt.domain.library import (
-    Hit,
-    IndexedChunk,
-    VectorQuery,
-)
+from privategpt.domain.errors import EmbeddingModelChanged, EngineFailed
+from privategpt.domain.library import Hit, IndexedChunk, VectorQuery
 
 UPSERT_BATCH = 256
 """Points per request: about 1 MB at 384 dimensions, far below any server's limit."""
@@ -91,12 +76,12 @@ class ServerIndex:
         if replace:
             await self.clear()
             return
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             exists = await self._client.collection_exists(self._collection)
         if not exists:
             await self._create()
             return
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             found = await self._client.get_collection(self._collection)
         if _dimensions(found) != self._dimensions:
             raise EmbeddingModelChanged(
@@ -119,12 +104,12 @@ class ServerIndex:
         for start in range(0, len(chunks), UPSERT_BATCH):
             batch = chunks[start : start + UPSERT_BATCH]
             points = await asyncio.to_thread(self._points, batch)
-            async with _server_errors(self._timeout_s):
+            async with server_errors(self._timeout_s):
                 await self._client.upsert(self._collection, points, wait=True)
 
     async def count(self, file_id: str) -> int:
         """How many chunks of that file are stored."""
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             found = await self._client.count(
                 self._collection, count_filter=_where(FILE_ID, file_id), exact=True
             )
@@ -143,7 +128,7 @@ class ServerIndex:
         if query.filter.allows_nothing:
             return []
         legs = _legs(query, self._words, candidates=self._candidates, by_meaning=self._by_meaning)
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             found = await self._client.query_batch_points(
                 self._collection, legs, timeout=math.ceil(self._timeout_s)
             )
@@ -156,7 +141,7 @@ class ServerIndex:
         counts: Counter[str] = Counter()
         offset: PointId | None = None
         while True:
-            async with _server_errors(self._timeout_s):
+            async with server_errors(self._timeout_s):
                 records, offset = await self._client.scroll(
                     self._collection,
                     limit=SCROLL_BATCH,
@@ -170,13 +155,13 @@ class ServerIndex:
 
     async def clear(self) -> None:
         """Drop the collection and make it anew with the present dimensions."""
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             await self._client.delete_collection(self._collection)
         await self._create()
 
     async def check(self) -> None:
         """Return if the server answers for the collection; raise `Unavailable` otherwise."""
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             exists = await self._client.collection_exists(self._collection)
         if not exists:
             raise EngineFailed(f"The vector collection {self._collection!r} is not there")
@@ -192,7 +177,7 @@ class ServerIndex:
             quantization_config=self._codes,
         )
         words = models.SparseVectorParams(modifier=models.Modifier.IDF)
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             await self._client.create_collection(
                 self._collection,
                 vectors_config={DENSE: dense},
@@ -202,7 +187,7 @@ class ServerIndex:
 
     async def _change_codes(self) -> None:
         codes = models.VectorParamsDiff(quantization_config=self._codes or models.Disabled.DISABLED)
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             await self._client.update_collection(self._collection, vectors_config={DENSE: codes})
 
     async def _create_payload_indexes(self) -> None:
@@ -210,7 +195,7 @@ class ServerIndex:
             keyword = models.KeywordIndexParams(
                 type=models.KeywordIndexType.KEYWORD, is_tenant=key == TENANT
             )
-            async with _server_errors(self._timeout_s):
+            async with server_errors(self._timeout_s):
                 await self._client.create_payload_index(self._collection, key, keyword)
 
     def _points(self, chunks: Sequence[IndexedChunk]) -> list[models.PointStruct]:
@@ -218,7 +203,7 @@ class ServerIndex:
 
     async def _delete(self, where: models.Filter) -> None:
         selector = models.FilterSelector(filter=where)
-        async with _server_errors(self._timeout_s):
+        async with server_errors(self._timeout_s):
             await self._client.delete(self._collection, selector, wait=True)
 
 
@@ -370,47 +355,3 @@ def _where(key: str, value: str) -> models.Filter:
 
 def _condition(one: AnyOf) -> models.FieldCondition:
     return models.FieldCondition(key=one.key, match=models.MatchAny(any=list(one.values)))
-
-
-@asynccontextmanager
-async def _server_errors(timeout_s: float) -> AsyncGenerator[None]:
-    """Bound what is done inside by `timeout_s`, and tell its failures in our words."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            yield
-    except TimeoutError as error:
-        raise EngineTimedOut("The vector database did not answer in time") from error
-    except ResourceExhaustedResponse as error:
-        raise EngineUnavailable(
-            "The vector database is overloaded", retry_after_s=error.retry_after_s
-        ) from error
-    except ResponseHandlingException as error:
-        raise _connection_failure(error.source) from error
-    except (json.JSONDecodeError, QdrantException) as error:
-        raise EngineFailed("The vector database answered with what is no answer") from error
-    except UnexpectedResponse as error:
-        raise _refusal(error) from error
-    except grpc.aio.AioRpcError as error:
-        raise _rpc_failure(error.code()) from error
-
-
-def _connection_failure(source: Exception) -> Unavailable:
-    if isinstance(source, httpx.TimeoutException):
-        return EngineTimedOut("The vector database did not answer in time")
-    if isinstance(source, httpx.TransportError):
-        return EngineUnavailable("The vector database cannot be reached")
-    return EngineFailed("The vector database answered with what is no answer")
-
-
-def _refusal(error: UnexpectedResponse) -> Unavailable:
-    if error.status_code in {429, 502, 503, 504}:
-        return EngineUnavailable("The vector database is not available")
-    return EngineFailed(f"The vector database refused with status {error.status_code}")
-
-
-def _rpc_failure(code: grpc.StatusCode) -> Unavailable:
-    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return EngineTimedOut("The vector database did not answer in time")
-    if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}:
-        return EngineUnavailable("The vector database is not available")
-    return EngineFailed(f"The vector database refused with {code.name}")
