@@ -24,6 +24,7 @@ from privategpt.backends.llm.openai_compatible import OpenAICompatibleModel
 from privategpt.domain.ports import EmbeddingModel
 from privategpt.settings import Settings
 from privategpt.wiring import OpenLibrary, open_library
+from privategpt.wiring.engines import quantization_of
 
 BATCH_SIZE = 32
 
@@ -58,7 +59,10 @@ async def open_engines(settings: Settings, library_dir: Path) -> AsyncGenerator[
         library_dir.with_name(f"{library_dir.name}-{use}") for use in ("library", "index")
     )
     await asyncio.to_thread(shutil.copytree, library_dir, library_copy)
-    index = await asyncio.to_thread(open_copy, library_dir / "vectors", index_copy)
+    codes = quantization_of(settings.vectors)
+    index = await asyncio.to_thread(
+        open_copy, library_dir / "vectors", index_copy, quantization=codes
+    )
     try:
         async with (
             open_library(at(settings, library_copy)) as library,
