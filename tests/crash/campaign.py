@@ -138,14 +138,14 @@ class Campaign:
         line = json.dumps(asdict(Request(root=str(root), files=str(self._files), **request)))
         self.subject.stdin.write(line.encode() + b"\n")
         status = int(await self.subject.stdout.readline())
-        log = root / "acknowledged"
-        words = log.read_text(encoding="utf-8").split() if log.exists() else []
+        # A process that was killed at once has left neither.
+        words = _text(root / "acknowledged").split()
         steps = dict(zip(words[0::2], map(int, words[1::2]), strict=True))
         return Ended(
             status=status,
             begun=steps.get("begin", -1),
             done=steps.get("done", -1),
-            said=(root / "said").read_text(encoding="utf-8")[-1500:],
+            said=_text(root / "said")[-1500:],
         )
 
     @property
@@ -165,6 +165,10 @@ class Campaign:
             if await snapshot(library) != self.states[-1]:
                 found.append("I5: run again, it is not what a clean library would be")
         return found
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 @asynccontextmanager
