@@ -30,7 +30,9 @@ class Library:
     def __init__(self, name: str | None) -> None:
         assert name is None
         self.malloc_trim = TRIMMED.append
-        self.mallopt = lambda *option: OPTIONS.append(option)
+
+    def mallopt(self, option: int, value: int) -> None:
+        OPTIONS.append((option, value))
 
 
 class PoorLibrary:

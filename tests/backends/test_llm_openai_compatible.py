@@ -441,8 +441,8 @@ async def test_a_llama_cpp_server_is_told_to_report_progress_so_that_it_sees_us_
     server: ScriptedServer,
 ) -> None:
     model = await connect_openai_compatible(base_url=as_llama_cpp(server).base_url)
-    reading = [{"choices": [], "prompt_progress": {"processed": count}} for count in (0, 128)]
-    server.on(CHAT, sse(*reading, finish_chunk()))
+    first, second = ({"prompt_progress": {"processed": count}} for count in (0, 128))
+    server.on(CHAT, sse({"choices": [], **first}, {"choices": [], **second}, finish_chunk()))
     [begun, end] = await collect(model)
     await model.close()
     assert begun == GenerationBegun()
