@@ -9,6 +9,7 @@ that only one of them works at a time and the noise of the machine falls on both
 from __future__ import annotations
 
 import argparse
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -161,6 +162,7 @@ class Bench:
 
     async def start(self) -> AsyncGenerator[Row]:
         """Readiness, and memory after all the work before it; so it comes last."""
+        await asyncio.sleep(starting.REST_S)
         for row in starting.resident(self.server):
             yield row
         yield await starting.empty_start(self.folder, times=self.plan.starts)

@@ -286,7 +286,7 @@ async def test_the_thread_is_prepared_once_before_the_first_text(encoder: GatedE
     await worker.close()
 
 
-async def test_what_many_passages_leave_behind_is_tidied_up_once_nobody_waits(
+async def test_what_batches_leave_behind_is_tidied_up_once_nobody_waits(
     encoder: GatedEncoder,
 ) -> None:
     tidied_after: list[int] = []
@@ -296,11 +296,23 @@ async def test_what_many_passages_leave_behind_is_tidied_up_once_nobody_waits(
         tidied_after.append(len(encoder.batches))
         tidied.set()
 
-    worker = EmbeddingWorker(encoder=encoder, batch_size=1, tidy=tidy)
-    for _ in range(2 * TIDY_AFTER):
-        await worker.embed(["query"], query=True)
-    await worker.embed(["passage"] * (TIDY_AFTER + 5), query=False)
+    worker = EmbeddingWorker(encoder=encoder, batch_size=1, tidy=tidy, rest_s=0.0)
+    await worker.embed(["passage"] * (TIDY_AFTER - 1), query=False)
+    await worker.embed(["query"], query=True)
     assert await asyncio.to_thread(tidied.wait, 20)
     await worker.embed(["passage"] * (TIDY_AFTER - 1), query=False)
     await worker.close()
-    assert tidied_after == [3 * TIDY_AFTER + 5]
+    assert tidied_after == [TIDY_AFTER]
+
+
+async def test_who_comes_while_the_model_rests_does_not_wait_for_its_tidying(
+    encoder: GatedEncoder,
+) -> None:
+    tidied: list[int] = []
+    worker = EmbeddingWorker(
+        encoder=encoder, batch_size=1, tidy=lambda: tidied.append(1), rest_s=60.0
+    )
+    await worker.embed(["passage"] * TIDY_AFTER, query=False)
+    await worker.embed(["query"], query=True)
+    await worker.close()
+    assert tidied == []

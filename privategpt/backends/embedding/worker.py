@@ -28,8 +28,11 @@ MAX_BATCH_TOKENS = 2048
 """Tokens of one batch, padding counted: about a tenth of a second on two cores, and more at once
 is hardly faster on a processor."""
 
-TIDY_AFTER = 32
-"""Batches of passages, some seconds of work, before what they leave behind is worth tidying up."""
+TIDY_AFTER = 8
+"""Batches before what they leave behind is worth tidying up."""
+
+REST_S = 2.0
+"""Without work before that is done: it takes a tenth of a second, and nobody shall wait for it."""
 
 _QUERY_BATCHES_PER_PASSAGE_BATCH = 8  # so that queries without end do not stop an ingestion
 
@@ -68,8 +71,8 @@ class _Batch:
 class EmbeddingWorker:
     """Runs `encoder` on a thread of its own, started with the first request.
 
-    On that thread `prepare` is called once, before anything else, and `tidy` when nobody waits
-    and many passages were embedded since the last time.
+    On that thread `prepare` is called once, before anything else, and `tidy` when nobody
+    has asked for `rest_s` and several batches were embedded since the last time.
     """
 
     def __init__(
@@ -80,12 +83,14 @@ class EmbeddingWorker:
         max_batch_tokens: int = MAX_BATCH_TOKENS,
         prepare: Callable[[], None] = lambda: None,
         tidy: Callable[[], None] = lambda: None,
+        rest_s: float = REST_S,
     ) -> None:
         self._encoder = encoder
         self._batch_size = batch_size
         self._max_batch_tokens = max_batch_tokens
         self._prepare = prepare
         self._tidy = tidy
+        self._rest_s = rest_s
         self._untidy_batches = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -153,12 +158,15 @@ class EmbeddingWorker:
             self._abandon()
 
     def _wait(self) -> bool:
-        if self._untidy_batches >= TIDY_AFTER and not self._is_wanted():
+        if self._untidy_batches >= TIDY_AFTER and not self._is_wanted_within(self._rest_s):
             self._untidy_batches = 0
             self._tidy()
+        self._is_wanted_within(None)
+        return not self._closed
+
+    def _is_wanted_within(self, seconds: float | None) -> bool:
         with self._changed:
-            self._changed.wait_for(self._is_wanted)
-            return not self._closed
+            return self._changed.wait_for(self._is_wanted, seconds)
 
     def _is_wanted(self) -> bool:
         return bool(self._closed or self._queries or self._by_length or self._ready)
@@ -179,7 +187,6 @@ class EmbeddingWorker:
 
     def _run_passages(self) -> None:
         self._query_batches_in_row = 0
-        self._untidy_batches += 1
         prompt = self._encoder.prompts.passage
         if not self._ready:
             with self._changed:
@@ -237,6 +244,7 @@ class EmbeddingWorker:
 
     def _embed(self, batch: _Batch, *, prompt: str) -> None:
         self._running = batch.items
+        self._untidy_batches += 1
         if all(item.request.future.done() for item in batch.items):
             return
         try:
