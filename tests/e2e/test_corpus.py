@@ -86,8 +86,9 @@ def _check_accepted(client: httpx.Client, case: Case, answer: httpx.Response) ->
         whole = _folded("".join(texts))
         assert [phrase for phrase in case.must_contain if _folded(phrase) not in whole] == []
     finally:
-        file_id = documents[0]["doc_metadata"]["file_id"]
-        assert client.delete(f"/v1/ingest/{file_id}").status_code == 200
+        facts = documents[0]["doc_metadata"]
+        upload = facts.get("container_id", facts["file_id"])
+        assert client.delete(f"/v1/ingest/{upload}").status_code == 200
 
 
 def _check_refused(client: httpx.Client, case: Case, answer: httpx.Response) -> None:
