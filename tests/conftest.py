@@ -19,7 +19,7 @@ def anyio_backend() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules that may take longest begin first: else one process waits for another at the end."""
+    """Modules that may take longest begin first: at the end one process would wait for the other."""
     allowed: dict[Path, float] = {}
     for item in items:
         marker = item.get_closest_marker("timeout")
