@@ -30,6 +30,7 @@ from privategpt.backends.llm.openai_compatible import OpenAICompatibleModel
 from privategpt.backends.llm.timeouts import DEFAULT_TIMEOUTS
 from privategpt.domain.answers import (
     FinishReason,
+    GenerationBegun,
     GenerationEvent,
     GenerationFinished,
     TextDelta,
@@ -215,10 +216,11 @@ async def test_a_reply_that_is_left_before_its_first_token_is_not_read_to_the_en
             answer = await client.get(f"{process.url}/slots")
             return cast("dict[str, Any]", answer.json()[0])
 
-        leaving = asyncio.ensure_future(anext(model.generate(GenerationRequest(prompt))))
+        reply = model.generate(GenerationRequest(prompt))
+        assert await anext(reply) == GenerationBegun()
         while not (await slot())["is_processing"]:
             pass
-        leaving.cancel()
+        await reply.aclose()
         while (read := await slot())["is_processing"]:
             pass
     await model.close()
