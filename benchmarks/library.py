@@ -9,11 +9,7 @@ from typing import Protocol
 
 from privategpt.chunking.identity import chunk_id, document_id
 from privategpt.domain.documents import Chunk, Document, File
-from privategpt.domain.library import (
-    IndexedChunk,
-    StateStore,
-    VectorIndex,
-)
+from privategpt.domain.library import IndexedChunk, StateStore, VectorIndex
 from privategpt.domain.ports import Vector
 from privategpt.wiring import TENANT
 

@@ -28,11 +28,7 @@ from privategpt.backends.vectors.edge import EdgeIndex
 from privategpt.backends.vectors.shard import open_shard
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.library import VectorQuery
-from privategpt.domain.ports import (
-    Embeddings,
-    Tokenizer,
-    Vector,
-)
+from privategpt.domain.ports import Embeddings, Tokenizer, Vector
 from privategpt.services.retrieval import Retrieval
 from privategpt.wiring import TENANT
 

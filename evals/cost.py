@@ -30,11 +30,7 @@ from privategpt.backends.llm.llama_cpp import start_llama_cpp
 from privategpt.backends.llm.timeouts import Timeouts
 from privategpt.domain.answers import Source, TextDelta
 from privategpt.domain.conversation import GenerationRequest, Message, Role, Sampling
-from privategpt.domain.ports import (
-    EmbeddingModel,
-    LanguageModel,
-    Vector,
-)
+from privategpt.domain.ports import EmbeddingModel, LanguageModel, Vector
 from privategpt.grounding.citations import Grounder
 from privategpt.grounding.prompt import compose
 

@@ -10,11 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privategpt.domain.ports import (
-    Embeddings,
-    Tokenizer,
-    Vector,
-)
+from privategpt.domain.ports import Embeddings, Tokenizer, Vector
 
 _PARAGRAPH = re.compile(r"\S[^\n]*")
 _WORD = re.compile(r"\w+")

@@ -9,12 +9,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from privategpt.domain.ports import (
-    EmbeddingModel,
-    Embeddings,
-    Tokenizer,
-    Vector,
-)
+from privategpt.domain.ports import EmbeddingModel, Embeddings, Tokenizer, Vector
 
 
 class RememberingModel:

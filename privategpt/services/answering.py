@@ -32,11 +32,7 @@ from privategpt.domain.conversation import (
 from privategpt.domain.documents import EVERYTHING, DocumentFilter, RetrievedChunk
 from privategpt.domain.errors import InvalidRequest
 from privategpt.domain.library import StateStore
-from privategpt.domain.ports import (
-    EmbeddingModel,
-    LanguageModel,
-    Vector,
-)
+from privategpt.domain.ports import EmbeddingModel, LanguageModel, Vector
 from privategpt.domain.verification import Verifier
 from privategpt.domain.websearch import WebResult
 from privategpt.grounding.abstention import abstention

@@ -8,11 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from privategpt.domain.documents import Chunk
-from privategpt.domain.ports import (
-    EmbeddingModel,
-    Embeddings,
-    Vector,
-)
+from privategpt.domain.ports import EmbeddingModel, Embeddings, Vector
 
 BATCH = 256
 """Chunks per call: large enough that sorting by length pays, small enough to bound memory and to

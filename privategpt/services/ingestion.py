@@ -29,19 +29,9 @@ from privategpt.domain.documents import (
     Scalar,
 )
 from privategpt.domain.errors import EngineFailed, InvalidRequest, Unavailable
-from privategpt.domain.library import (
-    Deletion,
-    IndexedChunk,
-    StateStore,
-    StoredFile,
-    VectorIndex,
-)
+from privategpt.domain.library import Deletion, IndexedChunk, StateStore, StoredFile, VectorIndex
 from privategpt.domain.observing import UNOBSERVED, Observer
-from privategpt.domain.ports import (
-    EmbeddingModel,
-    Parser,
-    Upload,
-)
+from privategpt.domain.ports import EmbeddingModel, Parser, Upload
 from privategpt.services.embedding_ahead import embedded
 from privategpt.services.listening import UNHEARD, Listener, ProgressOf
 

@@ -7,11 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from privategpt.domain.errors import EmbeddingModelChanged
-from privategpt.domain.library import (
-    IndexedChunk,
-    StateStore,
-    VectorIndex,
-)
+from privategpt.domain.library import IndexedChunk, StateStore, VectorIndex
 from privategpt.domain.ports import EmbeddingModel
 
 

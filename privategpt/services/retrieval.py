@@ -11,19 +11,9 @@ from dataclasses import dataclass
 
 from privategpt.domain.documents import EVERYTHING, DocumentFilter, RetrievedChunk
 from privategpt.domain.errors import ContextLengthExceeded, InvalidRequest
-from privategpt.domain.library import (
-    ChunkHit,
-    Hit,
-    StateStore,
-    VectorIndex,
-    VectorQuery,
-)
+from privategpt.domain.library import ChunkHit, Hit, StateStore, VectorIndex, VectorQuery
 from privategpt.domain.observing import UNOBSERVED, Observer
-from privategpt.domain.ports import (
-    EmbeddingModel,
-    Tokenizer,
-    Vector,
-)
+from privategpt.domain.ports import EmbeddingModel, Tokenizer, Vector
 from privategpt.services.reranking import Reranking
 
 ROUNDS = 7

@@ -10,11 +10,7 @@ from privategpt.backends.vectors.edge import open_edge_index
 from privategpt.backends.vectors.quantization import Quantization
 from privategpt.domain.errors import InvalidSettings
 from privategpt.domain.library import VectorIndex
-from privategpt.domain.ports import (
-    EmbeddingModel,
-    LanguageModel,
-    Reranker,
-)
+from privategpt.domain.ports import EmbeddingModel, LanguageModel, Reranker
 from privategpt.domain.verification import Verifier
 from privategpt.domain.websearch import SearchEngine
 from privategpt.services.judging import EngineJudge

@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 from privategpt.backends.state.opening import open_state_store
 from privategpt.domain.documents import Chunk, DocumentInfo
 from privategpt.domain.errors import Conflict, NotFound
-from privategpt.domain.library import (
-    ChunkHit,
-    Deletion,
-    IndexableChunk,
-    StateStore,
-    StoredFile,
-)
+from privategpt.domain.library import ChunkHit, Deletion, IndexableChunk, StateStore, StoredFile
 from tests.fakes.library import Ingestion, ingest, ingestion
 from tests.fakes.postgres import postgres_database
 from tests.fakes.state import FakeStateStore

@@ -43,11 +43,7 @@ from privategpt.domain.errors import (
     StartRefused,
     Unavailable,
 )
-from privategpt.domain.library import (
-    Deletion,
-    StateStore,
-    StoredFile,
-)
+from privategpt.domain.library import Deletion, StateStore, StoredFile
 from tests.fakes.library import NOON, ingest, ingestion
 from tests.fakes.postgres import postgres_database
 

@@ -19,12 +19,7 @@ from privategpt.backends.vectors.edge import open_edge_index
 from privategpt.backends.vectors.server import ServerIndex, open_server_index
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.documents import EVERYTHING, Chunk, DocumentFilter, Metadata
-from privategpt.domain.library import (
-    Hit,
-    IndexedChunk,
-    VectorIndex,
-    VectorQuery,
-)
+from privategpt.domain.library import Hit, IndexedChunk, VectorIndex, VectorQuery
 from privategpt.domain.ports import Vector
 from tests.fakes.vectors import FakeVectorIndex
 

@@ -34,11 +34,7 @@ from privategpt.domain.errors import (
     EngineUnavailable,
     FolderInUse,
 )
-from privategpt.domain.library import (
-    Hit,
-    IndexedChunk,
-    VectorQuery,
-)
+from privategpt.domain.library import Hit, IndexedChunk, VectorQuery
 from privategpt.domain.ports import Vector
 
 DIMENSIONS = 4

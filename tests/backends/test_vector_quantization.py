@@ -29,11 +29,7 @@ from privategpt.backends.vectors.server import ServerIndex
 from privategpt.backends.vectors.shard import LAYOUT_FILE, optimize_folder
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.documents import Chunk
-from privategpt.domain.library import (
-    IndexedChunk,
-    VectorIndex,
-    VectorQuery,
-)
+from privategpt.domain.library import IndexedChunk, VectorIndex, VectorQuery
 from privategpt.domain.ports import Vector
 
 DIMENSIONS = 32

@@ -9,12 +9,7 @@ from itertools import islice
 
 from privategpt.domain.documents import Chunk, Document, DocumentInfo, File
 from privategpt.domain.errors import Conflict, NotFound
-from privategpt.domain.library import (
-    ChunkHit,
-    Deletion,
-    IndexableChunk,
-    StoredFile,
-)
+from privategpt.domain.library import ChunkHit, Deletion, IndexableChunk, StoredFile
 from tests.fakes.leases import FakeLeaseStore
 
 

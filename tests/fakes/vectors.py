@@ -7,11 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from privategpt.domain.documents import DocumentFilter
 from privategpt.domain.errors import Unavailable
-from privategpt.domain.library import (
-    Hit,
-    IndexedChunk,
-    VectorQuery,
-)
+from privategpt.domain.library import Hit, IndexedChunk, VectorQuery
 
 
 class FakeVectorIndex:

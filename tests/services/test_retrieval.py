@@ -17,12 +17,7 @@ from privategpt.domain.errors import (
     InvalidRequest,
     Unavailable,
 )
-from privategpt.domain.library import (
-    Deletion,
-    Hit,
-    IndexedChunk,
-    VectorQuery,
-)
+from privategpt.domain.library import Deletion, Hit, IndexedChunk, VectorQuery
 from privategpt.domain.ports import EmbeddingModel
 from privategpt.services.retrieval import NOTHING, Retrieval, Retrieved, fit_to_window
 from tests.fakes.embedding import FakeEmbeddingModel

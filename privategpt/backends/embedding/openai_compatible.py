@@ -20,11 +20,7 @@ from privategpt.domain.errors import (
     InvalidSettings,
     Unavailable,
 )
-from privategpt.domain.ports import (
-    Embeddings,
-    Tokenizer,
-    Vector,
-)
+from privategpt.domain.ports import Embeddings, Tokenizer, Vector
 
 if TYPE_CHECKING:
     from openai.types import CreateEmbeddingResponse

@@ -23,11 +23,7 @@ from privategpt.backends.embedding.text_reader import TextReader
 from privategpt.backends.embedding.vectors import unit_rows
 from privategpt.backends.embedding.worker import EmbeddingWorker
 from privategpt.domain.errors import InvalidSettings
-from privategpt.domain.ports import (
-    Embeddings,
-    Tokenizer,
-    Vector,
-)
+from privategpt.domain.ports import Embeddings, Tokenizer, Vector
 
 if TYPE_CHECKING:
     import numpy as np

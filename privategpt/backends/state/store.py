@@ -18,12 +18,7 @@ from privategpt.backends.state.rows import (
     read_info,
 )
 from privategpt.domain.documents import Chunk, Document, DocumentInfo, File
-from privategpt.domain.library import (
-    ChunkHit,
-    Deletion,
-    IndexableChunk,
-    StoredFile,
-)
+from privategpt.domain.library import ChunkHit, Deletion, IndexableChunk, StoredFile
 
 # Rows become objects on the event loop, so long lists are read in pieces.
 DOCUMENTS_AT_ONCE = 500

@@ -35,11 +35,7 @@ from privategpt.backends.vectors.points import (
 from privategpt.backends.vectors.quantization import Quantization, edge_search
 from privategpt.backends.vectors.shard import ShardFolder, open_shard
 from privategpt.backends.vectors.words import WordEncoder
-from privategpt.domain.library import (
-    Hit,
-    IndexedChunk,
-    VectorQuery,
-)
+from privategpt.domain.library import Hit, IndexedChunk, VectorQuery
 
 SEARCHERS = 2
 """Engine calls for searches at the same time; more would only share the same cores."""
