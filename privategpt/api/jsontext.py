@@ -52,25 +52,27 @@ def dump_line(value: Any) -> bytes:
     Many clients split lines as `str.splitlines` does, and the PrivateGPT SDK stops at any line
     with the end marker in it, so both are written as escapes.
     """
-    try:
-        line = to_json(value, inf_nan_mode="null")
-    except PydanticSerializationError:  # a lone surrogate
-        line = _dumps(value).encode("utf-8", errors="replace")
+    line = _dump(value)
     if not line.isascii():
         for found, escape in _LINE_BREAKS.items():
             line = line.replace(found, escape)
     return line.replace(b"[DONE]", rb"\u005bDONE]")
 
 
-# Made once: `json.dumps` makes a new encoder for every call that is not the default one.
-_dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+def _dump(value: Any) -> bytes:
+    """Compact. A lone surrogate, which UTF-8 cannot carry, becomes a question mark."""
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except PydanticSerializationError:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", errors="replace")
 
 
 class JsonResponse(JSONResponse):
-    """Compact JSON. A lone surrogate, which UTF-8 cannot carry, is sent as a question mark."""
+    """Compact JSON; see `_dump`."""
 
     def render(self, content: Any) -> bytes:
-        return _dumps(content).encode("utf-8", errors="replace")
+        return _dump(content)
 
 
 class _JsonRequest(Request):
