@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from privategpt.domain.documents import Heading
 
+# A number is one where it ends: `12:30`, `10.5 million`, `3.2.1 and later` and `1.5°C` are none.
 _NUMBER = re.compile(
     r"\s*(?:[#>*_]+\s*)?"
     r"(?P<number>(?:§+|¶|Art(?:icle|icolo|ículo|igo|ikel|\.)?|Section|Sec\.|Canon|Can\.)?\s*"
-    r"\d{1,4}(?:\.\d{1,3}){0,4}[a-z]?)(?:[.)°:]|\b(?=\s*[–—-]\s))",
+    r"\d{1,4}(?:\.\d{1,3}){0,4}[a-z]?)"
+    r"(?:[.):](?!\d)|°(?![^\W_])|\b(?=\s*[–—-]\s))",
     re.IGNORECASE,
 )
 _LONGEST_NUMBER = 40

@@ -151,6 +151,12 @@ def test_a_mail_of_very_many_parts_is_refused(tmp_path: Path) -> None:
         read(tmp_path, "a.eml", data)
 
 
+def test_a_title_that_rtf_writes_twice_is_read_once(tmp_path: Path) -> None:
+    title = r"{\upr{\title ???}{\*\ud{\title \u12478 ?\u12523 ?}}}"
+    parsed = read(tmp_path, "a.rtf", r"{\rtf1{\info" + title + r"{\author A}}text\par}")
+    assert parsed.metadata == {"title": "ゾル", "author": "A"}
+
+
 def test_rtf_is_read_by_its_fonts_groups_and_tables(tmp_path: Path) -> None:
     parsed = read(tmp_path, "a.rtf", _RTF.replace("\n", "\r\n"))
     (document,) = parsed.documents

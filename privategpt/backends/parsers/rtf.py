@@ -156,11 +156,11 @@ class _RtfReader:
             self._state = replace(self._state, destination="fonts")
         elif word == b"info":
             self._state = replace(self._state, destination="skipped")
-        elif word in _INFO and self._stack:
+        elif word in _INFO and self._stack and self._state.destination != "twin":
             self._state = replace(self._state, destination=_INFO[word])
         elif word == b"upr":
-            # Twice the same: in bytes, then, in a `ud` group, in Unicode.
-            self._state = replace(self._state, destination="skipped", outer=self._state.destination)
+            # Twice the same: in bytes, with all its groups, then, in a `ud` group, in Unicode.
+            self._state = replace(self._state, destination="twin", outer=self._state.destination)
         elif word == b"ud":
             self._state = replace(self._state, destination=self._state.outer)
         elif word in {b"footnote", b"shptxt", b"fldrslt"}:
