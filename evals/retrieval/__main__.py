@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -85,22 +85,16 @@ async def _measure(
     names: list[str], *, model: EmbeddingModel, words: WordEncoder, day: date | None
 ) -> list[Measured]:
     """Recorded as of `day`, or not at all."""
-    embedding = RememberingModel(model, memory=open_memory(CACHE / "retrieval-vectors.sqlite3"))
     measured: list[Measured] = []
     with Progress(console=_console) as progress:
-        for name in names:
-            collection = read_set(EVAL, name)
-            for cut in CUTS:
-                async with _opened(
-                    collection, cut, embedding=embedding, progress=progress
-                ) as library:
-                    new = await _measure_set(
-                        collection, library, cut=cut, words=words, progress=progress
-                    )
+        async with aclosing(_libraries(names, model=model, progress=progress)) as libraries:
+            async for collection, cut, library in libraries:
+                new = await _measure_set(
+                    collection, library, cut=cut, words=words, progress=progress
+                )
                 if day is not None:
-                    write(RESULTS, new, model=embedding.name, day=day)
+                    write(RESULTS, new, model=model.name, day=day)
                 measured += new
-    await embedding.close()
     return measured
 
 
@@ -129,22 +123,13 @@ async def _measure_followups(*, model: str | None, day: date) -> list[Measured]:
 
 
 async def _tune(names: Sequence[str], *, model: EmbeddingModel) -> Found:
-    embedding = RememberingModel(model, memory=open_memory(CACHE / "retrieval-vectors.sqlite3"))
     found: list[Found] = []
     with Progress(console=_console) as progress:
-        for name in names:
-            collection = read_set(EVAL, name)
-            for cut in CUTS:
-                async with _opened(
-                    collection, cut, embedding=embedding, progress=progress
-                ) as library:
-                    task = progress.add_task(f"{name}, {cut}, all weights", total=1)
-                    found.append(
-                        await measure_weights(
-                            collection, library, advance=partial(progress.advance, task)
-                        )
-                    )
-    await embedding.close()
+        async with aclosing(_libraries(names, model=model, progress=progress)) as libraries:
+            async for collection, cut, library in libraries:
+                task = progress.add_task(f"{collection.name}, {cut}, all weights", total=1)
+                advance = partial(progress.advance, task)
+                found.append(await measure_weights(collection, library, advance=advance))
     return merged(found)
 
 
@@ -152,6 +137,19 @@ def _print_choice(found: Found) -> None:
     _console.print(weights_table(found))
     for choice in choices(found):
         _console.print(str(choice))
+
+
+async def _libraries(
+    names: Sequence[str], *, model: EmbeddingModel, progress: Progress
+) -> AsyncGenerator[tuple[EvaluationSet, Cut, Library]]:
+    """Every collection in both cuts, one after the other."""
+    embedding = RememberingModel(model, memory=open_memory(CACHE / "retrieval-vectors.sqlite3"))
+    for name in names:
+        collection = read_set(EVAL, name)
+        for cut in CUTS:
+            async with _opened(collection, cut, embedding=embedding, progress=progress) as library:
+                yield collection, cut, library
+    await embedding.close()
 
 
 @asynccontextmanager
