@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import shutil
 import uuid
 from array import array
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.conversions.common_types import QueryResponse
 
 from privategpt.backends.vectors.edge import EdgeIndex, open_edge_index
-from privategpt.backends.vectors.points import DENSE
+from privategpt.backends.vectors.points import DENSE, INDEXED_KEYS, WORDS
 from privategpt.backends.vectors.quantization import (
     GRAPH_REACH,
     Quantization,
@@ -201,6 +202,42 @@ async def test_an_index_from_before_there_was_quantization_has_none(
     await (await edge(tmp_path)).close()
     assert not optimize_folder(tmp_path / "vectors", quantization="none")
     assert caplog.records == []
+
+
+async def test_an_index_of_float32_stays_so_when_it_gets_codes(tmp_path: Path) -> None:
+    """As they were written before vectors were kept as float16."""
+    path = tmp_path / "vectors"
+    await (await edge(tmp_path)).close()
+    note = json.loads((path / LAYOUT_FILE).read_text())
+    assert note.pop("precision") == "float16"
+    assert "float16" in config_of(tmp_path)
+    shutil.rmtree(path)
+    create_precise(path)
+    (path / LAYOUT_FILE).write_text(json.dumps(note))
+
+    index = await edge(tmp_path)
+    await index.upsert([chunk(number) for number in range(300)])
+    found = await index.search(ask(3))
+    await index.close()
+    assert optimize_folder(path, quantization="turbo")
+    index = await edge(tmp_path, "turbo")
+    assert await index.search(ask(3)) == found
+    await index.upsert([chunk(1000)])
+    assert await index.count("file") == 301
+    await index.close()
+    assert "float16" not in config_of(tmp_path)
+
+
+def create_precise(path: Path) -> None:
+    path.mkdir()
+    config = qe.EdgeConfig(
+        vectors={DENSE: qe.EdgeVectorParams(DIMENSIONS, qe.Distance.Cosine)},
+        sparse_vectors={WORDS: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
+    )
+    shard = qe.EdgeShard.create(str(path), config)
+    for key in INDEXED_KEYS:
+        shard.update(qe.UpdateOperation.create_field_index(key, qe.KeywordIndexParams()))
+    shard.close()
 
 
 WIDE = 1536
