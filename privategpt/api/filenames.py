@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from urllib.parse import unquote_to_bytes
 
 from privategpt.domain.errors import InvalidRequest
@@ -13,6 +15,9 @@ MAX_NAME = 512
 
 _KEPT_END = 20
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_ENCODED_WORDS = re.compile(r"(?:=\?[\w-]{1,40}\?[bBqQ]\?[^?\s]*\?=\s*)+")
+_QUOTED = re.compile(rb'"(?:\\.|[^"\\])*"')
+_EXTENDED = re.compile(rb";\s*filename\*\s*=\s*([\w-]{1,40})'[^';]*'([^\s;\"]*)", re.IGNORECASE)
 # Marks that make the rest of a line run the other way hide an extension: "cod.exe" as "exe.doc".
 _DIRECTION_OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -27,14 +32,29 @@ def decoded_name(raw: bytes) -> str:
     return raw.decode("latin-1")
 
 
+def extended_name(disposition: bytes) -> str | None:
+    """The name in the form `filename*=UTF-8''…`, None where a header has none that can be read.
+
+    Forms should not have it (RFC 7578), but .NET's clients send the true name there only, and
+    some send nothing else.
+    """
+    found = _EXTENDED.search(_QUOTED.sub(b'""', disposition))
+    if found is None:
+        return None
+    try:
+        return unquote_to_bytes(found[2]).decode(found[1].decode("ascii"))
+    except (LookupError, UnicodeDecodeError):
+        return None
+
+
 def display_name(name: str) -> str:
     """A name that is safe to show and to take an extension from.
 
     Directories, control characters and direction overrides are dropped. UTF-8 that a client
-    percent-encoded or read as Latin-1 is repaired where it can have been nothing else. Raises
-    `InvalidRequest` where no name is left.
+    percent-encoded, wrote as a mail header does or read as Latin-1 is repaired where it can have
+    been nothing else. Raises `InvalidRequest` where no name is left.
     """
-    repaired = _without_escapes(_without_mojibake(name))
+    repaired = _without_escapes(_without_mojibake(_without_encoded_words(name)))
     last = re.split(r"[/\\]", repaired)[-1]
     shown = "".join(character for character in last if _is_shown(character)).strip()
     if shown.strip(". ") == "":
@@ -49,6 +69,16 @@ def _is_shown(character: str) -> bool:
         unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"}
         and character not in _DIRECTION_OVERRIDES
     )
+
+
+def _without_encoded_words(name: str) -> str:
+    """Undo the encoding of mail headers (RFC 2047) where it is all there is."""
+    if not _ENCODED_WORDS.fullmatch(name):
+        return name
+    try:
+        return str(make_header(decode_header(name)))
+    except (HeaderParseError, LookupError, ValueError):
+        return name
 
 
 def _without_mojibake(name: str) -> str:

@@ -15,7 +15,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
 
-from privategpt.api.filenames import decoded_name
+from privategpt.api.filenames import decoded_name, extended_name
 from privategpt.domain.errors import InvalidRequest, PayloadTooLarge, Unavailable
 
 if TYPE_CHECKING:
@@ -195,10 +195,12 @@ class _FormReader:
 
     def _headers_finished(self) -> None:
         part = self._part
-        _, options = parse_options_header(part.headers.get(b"content-disposition"))
+        disposition = part.headers.get(b"content-disposition", b"")
+        _, options = parse_options_header(disposition)
         part.name = decoded_name(options.get(b"name", b""))
-        if b"filename" in options:
-            self._open_file(decoded_name(options[b"filename"]))
+        file_name = extended_name(disposition)
+        if file_name is not None or b"filename" in options:
+            self._open_file(file_name or decoded_name(options.get(b"filename", b"")))
         elif len(self._fields) >= MAX_FIELDS:
             raise PayloadTooLarge(f"A form may have at most {MAX_FIELDS} fields")
 

@@ -5,7 +5,7 @@ PrivateGptError
 │   ├── UnsupportedParameter
 │   ├── ContextLengthExceeded
 │   └── UnreadableFile             the upload cannot become documents
-│       ├── EmptyFile              no bytes, or nothing but white space
+│       ├── EmptyFile              no bytes, or no letter, digit or picture
 │       ├── NoTextFound            a scan: OCR is needed
 │       ├── EncryptedFile          a password is needed
 │       ├── CorruptFile            damaged or not what it says

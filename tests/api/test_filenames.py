@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privategpt.api.filenames import MAX_NAME, decoded_name, display_name
+from privategpt.api.filenames import MAX_NAME, decoded_name, display_name, extended_name
 from privategpt.domain.errors import InvalidRequest
 
 
@@ -47,6 +47,11 @@ def test_a_name_of_letters_survives_as_utf8(name: str) -> None:
         ("한글.txt".encode().decode("latin-1"), "한글.txt"),
         ("café – 5 €.txt".encode().decode("cp1252"), "café – 5 €.txt"),
         ("%ED%95%9C%EA%B8%80.txt", "한글.txt"),
+        ("=?utf-8?B?7ZWc6riALnR4dA==?=", "한글.txt"),
+        ("=?UTF-8?Q?caf=C3=A9.txt?=", "café.txt"),
+        ("=?x-none?B?7ZWc?=", "=?x-none?B?7ZWc?="),
+        ("=?utf-8?B?7?=", "=?utf-8?B?7?="),
+        ("why=?utf-8?B?7ZWc?=", "why=?utf-8?B?7ZWc?="),
         ("a%20b.txt", "a%20b.txt"),
         ("100%.txt", "100%.txt"),
         ("%FF%FE.txt", "%FF%FE.txt"),
@@ -69,6 +74,24 @@ def test_a_name_of_letters_survives_as_utf8(name: str) -> None:
 def test_names_are_repaired_where_they_can_have_been_nothing_else(name: str, shown: str) -> None:
     assert display_name(name) == shown
     assert PureWindowsPath(display_name(name)).name == shown
+
+
+@pytest.mark.parametrize(
+    ("disposition", "name"),
+    [
+        (b"form-data; name=\"file\"; filename*=UTF-8''%ED%95%9C%EA%B8%80.txt", "한글.txt"),
+        (b"form-data; filename=\"x.txt\"; FileName* = utf-8'ko'%ED%95%9C", "한"),
+        (b"form-data; filename*=iso-8859-1''caf%E9.txt; name=file", "café.txt"),
+        (b"form-data; filename*=none''%E9", None),
+        (b"form-data; filename*=utf-8''%E9", None),
+        (b"form-data; filename=\"a; filename*=utf-8''b\"", None),
+        (b'form-data; filename="a.txt"', None),
+    ],
+)
+def test_a_name_in_the_extended_form_is_read_as_it_says(
+    disposition: bytes, name: str | None
+) -> None:
+    assert extended_name(disposition) == name
 
 
 def test_a_very_long_name_keeps_its_extension() -> None:

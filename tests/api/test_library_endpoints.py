@@ -93,6 +93,16 @@ class TestIngest:
         ]
         assert [each.content for each in edge.library.ingested] == [b"A", b"B"]
 
+    @pytest.mark.parametrize("before", ["", 'filename="=?utf-8?B?YS50eHQ=?="; ', 'filename=""; '])
+    async def test_a_name_that_is_sent_in_the_extended_form_is_the_files(
+        self, before: str, edge: Edge, client: httpx.AsyncClient
+    ) -> None:
+        sent = f'Content-Disposition: form-data; name="file"; {before}'.encode()
+        part = sent + b"filename*=utf-8''%ED%95%9C.txt\r\n\r\ntext"
+        response = await client.post(INGEST, **form(part))
+        assert response.status_code == 200, response.text
+        assert [one.request.upload.name for one in edge.library.ingested] == ["한.txt"]
+
     async def test_nothing_of_the_upload_stays_on_disk(
         self, edge: Edge, new_client: NewClient, tmp_path: Path
     ) -> None:

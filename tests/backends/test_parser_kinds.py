@@ -135,6 +135,20 @@ def test_a_document_without_text_is_refused(data: bytes, tmp_path: Path) -> None
         read(tmp_path, "a", data)
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.json", "{}"), ("a.csv", ",,,\n,,\n"), ("a.txt", "\u200b\u200b"), ("a.md", "---\n***\n")],
+)
+def test_a_file_of_signs_alone_has_no_text(name: str, data: str, tmp_path: Path) -> None:
+    with pytest.raises(EmptyFile, match="no text"):
+        read(tmp_path, name, data)
+
+
+@pytest.mark.parametrize("data", ["7", "é", "漢", "👍", "₂", "ก"])
+def test_one_letter_digit_or_picture_is_text(data: str, tmp_path: Path) -> None:
+    assert read_one(tmp_path, "a.txt", data) == data
+
+
 def test_capitals_in_the_extension_change_nothing(tmp_path: Path) -> None:
     data = pdf_of_pages([lines("The same text")])
     assert read(tmp_path, "A.PDF", data) == read(tmp_path, "a.pdf", data)

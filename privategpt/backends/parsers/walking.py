@@ -7,6 +7,8 @@ is the upload refused, with the first reason. What breaks the bounds of the whol
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -58,6 +60,7 @@ _OPEN = {
 }
 _MAX_UNREAD = 100
 _INVISIBLE = b"\0 \t\r\n\x0c\x0b\xef\xbb\xbf"
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
 T = TypeVar("T")
@@ -114,11 +117,14 @@ class Walk:
         if kind in _CONTAINERS:
             return nothing, None
         try:
-            return self._read(data, kind), None
+            parsed = self._read(data, kind)
         except (EmptyFile, NoTextFound) as error:
             return nothing, error
         except RecursionError as error:
             raise FileExceedsBounds("The file's elements are nested too deeply") from error
+        if not any(_says_something(one.text) for one in parsed.documents):
+            parsed = replace(parsed, documents=())
+        return parsed, None
 
     def _inner_documents(
         self, data: bytes, kind: Kind, name: str, inside: tuple[str, ...]
@@ -186,6 +192,15 @@ class Walk:
         """Remember why; a container with nothing readable in it is told of by what is in it."""
         if not (self._failures and self._failures[-1][0].startswith(f"{path}/")):
             self._failures.append((path, error))
+
+
+def _says_something(text: str) -> bool:
+    """Whether there is a letter, a digit or a picture; `{}`, `,,,` and zero-width spaces have no
+    content that could be found or cited.
+    """
+    if _LETTER_OR_DIGIT.search(text):
+        return True
+    return any(unicodedata.category(character) == "So" for character in set(text))
 
 
 def _numbered(name: str, number: int) -> str:
