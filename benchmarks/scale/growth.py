@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import subprocess
 import sys
@@ -21,9 +20,10 @@ from benchmarks.scale.disk import disk_mb
 from benchmarks.scale.filling import NOTHING, cheap_model, fill, store_large
 from benchmarks.scale.notebook import Notebook
 from benchmarks.scale.records import PAGE, every_record
+from privategpt.backends.vectors.layout import read_layout
 from privategpt.backends.vectors.points import DENSE, WORDS
 from privategpt.backends.vectors.quantization import Quantization
-from privategpt.backends.vectors.shard import LAYOUT_FILE, open_shard
+from privategpt.backends.vectors.shard import open_shard
 
 POINTS = (1_000, 10_000, 20_000, 100_000, 450_000, 1_000_000)
 LARGE_PASSAGES = 5_000
@@ -116,8 +116,7 @@ def write_again(library: Path, copy: Path, *, quantization: Quantization) -> Non
 
 
 def _dimensions(library: Path) -> int:
-    note = json.loads((library / "vectors" / LAYOUT_FILE).read_text(encoding="utf-8"))
-    return int(note["dimensions"])
+    return read_layout(library / "vectors").dimensions
 
 
 def copy_of(work: Path, point: int) -> Path:

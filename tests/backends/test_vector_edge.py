@@ -20,12 +20,8 @@ import pytest
 import qdrant_edge as qe
 
 from privategpt.backends.vectors.edge import EdgeIndex, open_edge_index
-from privategpt.backends.vectors.shard import (
-    LAYOUT_FILE,
-    ShardFolder,
-    open_shard,
-    optimize_folder,
-)
+from privategpt.backends.vectors.layout import LAYOUT_FILE
+from privategpt.backends.vectors.shard import ShardFolder, open_shard, optimize_folder
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.documents import Chunk
 from privategpt.domain.errors import (

@@ -19,6 +19,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.conversions.common_types import QueryResponse
 
 from privategpt.backends.vectors.edge import EdgeIndex, open_edge_index
+from privategpt.backends.vectors.layout import LAYOUT_FILE
 from privategpt.backends.vectors.points import DENSE, INDEXED_KEYS, WORDS
 from privategpt.backends.vectors.quantization import (
     GRAPH_REACH,
@@ -27,7 +28,7 @@ from privategpt.backends.vectors.quantization import (
     edge_search,
 )
 from privategpt.backends.vectors.server import ServerIndex
-from privategpt.backends.vectors.shard import LAYOUT_FILE, optimize_folder
+from privategpt.backends.vectors.shard import optimize_folder
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.documents import Chunk
 from privategpt.domain.library import IndexedChunk, VectorIndex, VectorQuery
