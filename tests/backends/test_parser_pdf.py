@@ -53,6 +53,27 @@ def test_an_odd_utf16_title_does_no_harm(tmp_path: Path) -> None:
     assert read_one(tmp_path, "a.pdf", data) == "Page text"
 
 
+@pytest.mark.parametrize("half", ["FEFFD83D", "FEFF0041D83D0042", "FEFFDE00", "FEFF0041DE"])
+def test_halves_of_characters_in_the_strings_about_a_page_do_no_harm(
+    half: str, tmp_path: Path
+) -> None:
+    text = f"<{half}>".encode()
+    catalog = (
+        b"/Outlines 7 0 R/PageLabels<</Nums[0<</P" + text + b">>]>>"
+        b"/Names<</EmbeddedFiles<</Names[(a)9 0 R]>>>>"
+    )
+    more = [
+        b"<</Title" + text + b"/Author" + text + b">>",
+        b"<</Type/Outlines/First 8 0 R/Last 8 0 R>>",
+        b"<</Title" + text + b"/Parent 7 0 R/Dest[4 0 R/Fit]>>",
+        b"<</Type/Filespec/F" + text + b"/UF" + text + b"/EF<</F 10 0 R>>>>",
+        pdf_stream(b"Attached text", entries=b"/Type/EmbeddedFile"),
+    ]
+    data = pdf_of_pages([lines("Page text")], catalog=catalog, more=more, info=b"/Info 6 0 R")
+    texts = [document.text for document in read(tmp_path, "a.pdf", data).documents]
+    assert texts == ["Page text", "Attached text"]
+
+
 def test_a_nul_in_a_string_is_no_text(tmp_path: Path) -> None:
     assert read_one(tmp_path, "a.pdf", pdf_of_pages([lines("a\\000b and more")])) == "ab and more"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -79,11 +79,14 @@ class Pdf:
 
     def label(self, index: int) -> str:
         """The page's label in the document's own numbering, "" where it has none."""
-        return cast("str", self._document.get_page_label(index))
+        return _utf16(partial(_raw.FPDF_GetPageLabel, self._document, index))
 
     def information(self) -> dict[str, str]:
         """The document information dictionary: Title, Author, CreationDate and so on."""
-        return cast("dict[str, str]", self._document.get_metadata_dict())
+        return {
+            key: _utf16(partial(_raw.FPDF_GetMetaText, self._document, key.encode()))
+            for key in cast("Sequence[str]", self._document.METADATA_KEYS)
+        }
 
     def outline(self) -> list[Bookmark]:
         """The bookmarks that lead to a page, in reading order."""
@@ -93,7 +96,8 @@ class Pdf:
             target = entry.get_dest()
             page = None if target is None else cast("int | None", target.get_index())
             if page is not None:
-                found.append(Bookmark(page=page, level=entry.level + 1, title=entry.get_title()))
+                title = _utf16(partial(_raw.FPDFBookmark_GetTitle, entry))
+                found.append(Bookmark(page=page, level=entry.level + 1, title=title))
         return found
 
     def attachments(self) -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -101,9 +105,9 @@ class Pdf:
         for index in range(min(self._document.count_attachments(), _MAX_ATTACHMENTS)):
             try:
                 attachment: Any = self._document.get_attachment(index)
-                name = cast("str", attachment.get_name())
             except _pdfium.PdfiumError:
                 continue
+            name = _utf16(partial(_raw.FPDFAttachment_GetName, attachment))
             yield name, partial(_attached, attachment)
 
     def page_text(self, index: int) -> str | None:
@@ -261,6 +265,9 @@ def _touch(one: Box, other: Box) -> bool:
 
 
 def _utf16(read: Callable[[Any, int], int]) -> str:
+    """What `read` writes into a buffer. pdfium takes files at their word, so halves of characters
+    are in it, over which the library's own reading of these strings breaks off.
+    """
     size = read(None, 0)
     if size <= 2:
         return ""
