@@ -86,7 +86,7 @@ def model(request: pytest.FixtureRequest) -> LanguageModel:
 
 
 def asked(max_tokens: int = LIMIT) -> GenerationRequest:
-    return GenerationRequest(ASKED, Sampling(max_tokens=max_tokens))
+    return GenerationRequest(ASKED, Sampling(max_tokens=max_tokens, temperature=0))
 
 
 async def collect(model: LanguageModel, request: GenerationRequest) -> list[GenerationEvent]:

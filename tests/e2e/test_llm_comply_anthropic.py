@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import packages
 from tests.e2e.anthropic_server import THINKING_MODEL, anthropic_server
+from tests.e2e.packages import kept
 
 VERSION = "0.5.0"
 RUN = "import sys; from llm_comply.cli import main; sys.exit(main())"
@@ -20,17 +22,8 @@ RUN = "import sys; from llm_comply.cli import main; sys.exit(main())"
 @pytest.fixture(scope="module")
 def library(request: pytest.FixtureRequest) -> Path:
     """A folder with the suite, kept in pytest's cache between runs."""
-    cache: Any = request.config.cache
-    folder: Path = cache.mkdir(f"llm-comply-{VERSION}")
-    if not (folder / f"llm_comply-{VERSION}.dist-info").exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade"]
-        subprocess.run(
-            [*command, "--target", str(folder), f"llm-comply=={VERSION}"],
-            check=True,
-            capture_output=True,
-            timeout=150,
-        )
-    return folder
+    name = f"llm-comply=={VERSION}"
+    return kept(request, name, lambda folder: packages.library(folder, name))
 
 
 @pytest.mark.parametrize(("model", "passed"), [("private-gpt", 8), (THINKING_MODEL, 9)])

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import packages
 from tests.e2e.anthropic_server import OPINION, READ, anthropic_server, write_pdf
+from tests.e2e.packages import kept
 from tests.fakes.websearch import FORECAST, LISBON
 
 SCRIPT = Path(__file__).parent / "sdk_anthropic.py"
@@ -41,17 +43,8 @@ def version(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def library(request: pytest.FixtureRequest, version: str) -> Path:
     """A folder with that SDK and all it needs, kept in pytest's cache between runs."""
-    cache: Any = request.config.cache
-    folder: Path = cache.mkdir(f"anthropic-{version}")
-    if not (folder / f"anthropic-{version}.dist-info").exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade"]
-        subprocess.run(
-            [*command, "--target", str(folder), f"anthropic=={version}"],
-            check=True,
-            capture_output=True,
-            timeout=170,
-        )
-    return folder
+    name = f"anthropic=={version}"
+    return kept(request, name, lambda folder: packages.library(folder, name))
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from privategpt.api.deps import ApiOptions
+from tests.e2e import packages
+from tests.e2e.packages import kept
 from tests.fakes.edge import Edge
 from tests.fakes.events import grounded_answer
 from tests.fakes.serving import served
@@ -25,17 +27,11 @@ SCRIPT = Path(__file__).parent / "sdk_openai_1109.py"
 @pytest.fixture(scope="module")
 def library(request: pytest.FixtureRequest) -> Path:
     """A folder with that SDK, kept in pytest's cache between runs."""
-    cache: Any = request.config.cache
-    folder: Path = cache.mkdir("openai-1.109.1")
-    if not (folder / "openai-1.109.1.dist-info").exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]
-        subprocess.run(
-            [*command, "--target", str(folder), *REQUIREMENTS],
-            check=True,
-            capture_output=True,
-            timeout=150,
-        )
-    return folder
+    return kept(
+        request,
+        "openai-1.109.1",
+        lambda folder: packages.library(folder, "--no-deps", *REQUIREMENTS),
+    )
 
 
 @pytest.fixture(scope="module")
