@@ -15,6 +15,7 @@ from privategpt.api import errors
 from privategpt.api.auth import Authentication
 from privategpt.api.bounds import BodyBounds
 from privategpt.api.deps import ApiOptions, Services
+from privategpt.api.head import HeadRequests
 from privategpt.api.metrics import Metrics
 from privategpt.api.one_by_one import OneByOne
 from privategpt.api.request_ids import RequestIds
@@ -108,6 +109,7 @@ def create_app(
         app.include_router(family.router)
     errors.install(app)
     refuse_routes_without_scope(app.routes)
+    app.add_middleware(HeadRequests)
     app.add_middleware(BodyBounds, options=options)
     app.add_middleware(Authentication, keys=services.keys, admit=services.admit)
     if options.cors_origins:
@@ -116,7 +118,15 @@ def create_app(
             allow_origins=options.cors_origins,
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],
-            expose_headers=["x-request-id", "retry-after"],
+            expose_headers=[
+                "x-request-id",
+                "request-id",
+                "retry-after",
+                "x-should-retry",
+                "location",
+            ],
+            # Pages of the internet reach a server at home or in an office by this alone.
+            allow_private_network=True,
         )
     app.add_middleware(OneByOne, turns=app.state.turns)
     app.add_middleware(RequestLog, metrics=metrics, clock=clock)

@@ -54,6 +54,8 @@ class ServerSettings(Section):
     shutdown_grace_s: Seconds = 10.0
     heartbeat_s: Seconds = 15.0
     dialect: Literal["auto", "openai", "privategpt"] = "auto"
+    public_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    cors_origins: tuple[str, ...] = ()
 
 
 class AuthSettings(Section):
@@ -93,6 +95,7 @@ class LlmSettings(Section):
     api_key: SecretStr | None = None
     llamaindex_class: str | None = None
     llamaindex_args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    remote_images: bool = False
     max_waiting: Count = 256
     first_byte_timeout_s: Seconds = 120.0
     between_bytes_timeout_s: Seconds = 60.0

@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 from privategpt.api.anthropic_errors import anthropic_error, is_messages
 from privategpt.api.jsontext import JsonResponse
 from privategpt.api.request_ids import request_id_headers
-from privategpt.api.scopes import methods_of
+from privategpt.api.scopes import methods_of, nearest_route
 from privategpt.domain import errors
 
 INVALID_REQUEST = "invalid_request_error"
@@ -104,6 +104,15 @@ SEED_FIELDS: Mapping[str, frozenset[str]] = {
     "/v1/embeddings": frozenset({"input"}),
 }
 """Fields whose schema seed 004 answers for with 422; OpenAI's own answer 400, as OpenAI does."""
+
+NOT_SERVED: Mapping[str, str] = {
+    "/v1/responses": "The Responses API is not served here: use /v1/chat/completions",
+    "/v1/files": "OpenAI's files are not served here: ingest with POST /v1/ingest",
+    "/v1/vector_stores": "Vector stores are not served here: search with POST /v1/chunks",
+    "/v1/moderations": "There is no classifier here to moderate with",
+    "/api/": "Ollama's API is not served here: choose OpenAI's, with a base address ending in /v1",
+}
+"""What clients ask for by themselves, and what there is instead."""
 
 _TYPE_NAMES = frozenset({"str", "int", "float", "bool", "dict", "list", "none"})
 _FIELD = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -190,7 +199,7 @@ async def _http(request: Request, error: Exception) -> Response:
     code = HTTP_CODES.get(http.status_code, "invalid_request")
     kind = ErrorKind(http.status_code, INVALID_REQUEST, code)
     message = {
-        404: "There is no such route; GET /openapi.json lists them",
+        404: _no_route(request.url.path),
         405: "This route does not take this method; the Allow header names those it takes",
     }.get(http.status_code, http.detail)
     headers = dict(http.headers or {})
@@ -198,6 +207,16 @@ async def _http(request: Request, error: Exception) -> Response:
         # The router names the methods of the first route that the path fits, be it another's.
         headers["Allow"] = ", ".join(methods_of(request.url.path))
     return _reply(request, envelope(message, kind), status=kind.status, headers=headers)
+
+
+def _no_route(path: str) -> str:
+    """What to ask for instead. Only our own words: the path is the client's."""
+    if meant := nearest_route(path):
+        return f"There is no such route; did you mean {meant}? GET /openapi.json lists all"
+    for prefix, instead in NOT_SERVED.items():
+        if path.startswith(prefix):
+            return f"{instead}; GET /openapi.json lists what is served"
+    return "There is no such route; GET /openapi.json lists them"
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

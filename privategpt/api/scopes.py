@@ -63,6 +63,7 @@ def _compiled() -> dict[str, list[tuple[re.Pattern[str], str]]]:
 
 
 _PATTERNS = _compiled()
+_LITERAL = frozenset(path for route in SCOPES if "{" not in (path := route.partition(" ")[2]))
 
 
 def template_of(method: str, path: str) -> str | None:
@@ -82,7 +83,18 @@ def methods_of(path: str) -> list[str]:
         if pattern.match(path)
     }
     literal = min(found, key=lambda template: template.count("{"), default=None)
-    return sorted(method for method in _PATTERNS if f"{method} {literal}" in SCOPES)
+    methods = {method for method in _PATTERNS if f"{method} {literal}" in SCOPES}
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
+
+
+def nearest_route(path: str) -> str | None:
+    """The route that was meant where a client's base address has its `/v1` twice or not at all,
+    a slash too many, or another server's prefix.
+    """
+    names = [name for name in path.split("/") if name]
+    tails = ("/".join(names[at:]) for at in range(len(names)))
+    meant = (route for tail in tails for route in (f"/v1/{tail}", f"/{tail}"))
+    return next((route for route in meant if route in _LITERAL), None)
 
 
 def requirement(method: str, path: str) -> Requirement:

@@ -197,7 +197,9 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
         yield OpenServer(
             services=services,
             metrics=metrics,
-            options=_options(settings, uploads=_fresh_folder(settings.server.data_dir / "uploads")),
+            options=edge_options(
+                settings, uploads=_fresh_folder(settings.server.data_dir / "uploads")
+            ),
             description=describe(
                 settings,
                 llm=llm,
@@ -324,7 +326,8 @@ def _fresh_folder(path: Path) -> Path:
     return path
 
 
-def _options(settings: Settings, *, uploads: Path) -> ApiOptions:
+def edge_options(settings: Settings, *, uploads: Path) -> ApiOptions:
+    """What the settings say of the edge; uploads lie in that folder while they are read."""
     server = settings.server
     return ApiOptions(
         max_body_bytes=server.max_body_bytes,
@@ -333,6 +336,9 @@ def _options(settings: Settings, *, uploads: Path) -> ApiOptions:
         heartbeat_s=server.heartbeat_s,
         shutdown_grace_s=server.shutdown_grace_s,
         dialect=server.dialect,
+        public_url=server.public_url,
+        remote_images=settings.llm.remote_images,
+        cors_origins=server.cors_origins,
         upload_dir=uploads,
     )
 
