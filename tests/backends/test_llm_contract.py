@@ -24,7 +24,10 @@ from privategpt.domain.ports import LanguageModel
 from tests.fakes.language_model import ScriptedLanguageModel
 from tests.fakes.llm_server import CHAT, ScriptedServer, answer
 
-ASKED = (Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Count from one to ten."))
+ASKED = (
+    Message(Role.SYSTEM, "You tell long stories."),
+    Message(Role.USER, "Tell me one of the sea."),
+)
 WORDS = ("One,", " two,", " three,", " four,", " five.")
 LIMIT = 3
 
@@ -86,7 +89,7 @@ def model(request: pytest.FixtureRequest) -> LanguageModel:
 
 
 def asked(max_tokens: int = LIMIT) -> GenerationRequest:
-    return GenerationRequest(ASKED, Sampling(max_tokens=max_tokens, temperature=0))
+    return GenerationRequest(ASKED, Sampling(max_tokens=max_tokens))
 
 
 async def collect(model: LanguageModel, request: GenerationRequest) -> list[GenerationEvent]:
@@ -119,7 +122,7 @@ async def test_usage_counts_the_whole_prompt(model: LanguageModel) -> None:
 
 async def test_a_longer_prompt_counts_more_tokens(model: LanguageModel) -> None:
     short = await model.count_tokens(ASKED)
-    longer = await model.count_tokens((*ASKED, Message(Role.USER, "And then on to twenty.")))
+    longer = await model.count_tokens((*ASKED, Message(Role.USER, "And of a ship.")))
     assert 0 < short < longer
 
 
