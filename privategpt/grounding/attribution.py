@@ -69,13 +69,15 @@ class Passage:
 class Claim:
     """A sentence of an answer, read for comparison.
 
-    A source without all of the `required` words does not support it, whatever else it has.
+    A source without all of the `required` words does not support it, whatever else it has; nor,
+    where they are `denied`, does a sentence that has them all and denies nothing.
     """
 
     terms: Terms
     statement: Statement
     vector: Vector
     required: frozenset[str] = frozenset()
+    denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def read_claim(text: str, vector: Vector, *, required: str = "") -> Claim:
         statement=read_statement(text),
         vector=vector,
         required=read_terms(required).words,
+        denied=read_statement(required).negated,
     )
 
 
@@ -150,6 +153,11 @@ class Attributor:
         """What the source of that number has for the claim; None if it has no text."""
         evidence = self._evidence.get(number)
         return evidence.support(claim) if evidence else None
+
+    def quotes(self, text: str, *, number: int) -> bool:
+        """Whether `text` is, word for word, a sentence of the source of that number."""
+        evidence = self._evidence.get(number)
+        return evidence is not None and evidence.has_sentence(text)
 
     def answers(self, question: Claim, support: Support) -> bool:
         """Whether what supports a claim has to do with what was asked."""
@@ -190,7 +198,7 @@ class Evidence:
             first=found.first,
             last=found.last,
             anchor=found.anchor,
-            score=support_score(found.features) if self._has(claim.required) else 0.0,
+            score=support_score(found.features) if self._allows(claim, found.anchor) else 0.0,
             contradictions=found.contradictions,
         )
 
@@ -214,8 +222,16 @@ class Evidence:
             and not compare(asked, said).denies(Ground.DIRECTION)
         )
 
-    def _has(self, required: frozenset[str]) -> bool:
-        return required <= self._everything.words
+    def has_sentence(self, text: str) -> bool:
+        """Whether one of its sentences is `text`, but for spaces and the full stop."""
+        return _bare(text) in map(_bare, self._passage.sentences)
+
+    def _allows(self, claim: Claim, anchor: int) -> bool:
+        """Whether the few words that the claim is about are here, and not said otherwise."""
+        if not claim.required <= self._everything.words:
+            return False
+        said = claim.required <= self._passage.terms[anchor].words
+        return not (claim.denied and said and not self._passage.statements[anchor].negated)
 
     def examine(self, claim: Claim) -> Finding:
         """Where the claim is best supported, and what speaks for and against it there."""
@@ -311,6 +327,10 @@ def support_score(features: Mapping[str, float]) -> float:
     """The features as one number, 0–1."""
     total = SUPPORT_BIAS + sum(weight * features[name] for name, weight in SUPPORT.items())
     return 1 / (1 + math.exp(-total))
+
+
+def _bare(sentence: str) -> str:
+    return " ".join(sentence.split()).rstrip(".。 ")
 
 
 def _share(found: int, all_: int) -> float:

@@ -211,7 +211,8 @@ class Grounder:
             if piece.number is None:
                 continue
             clause = next(clauses, "")
-            wordings = (check.claim,) if check.required else (check.claim, clause)
+            alone = not check.required or self._is_quote(clause, piece.number)
+            wordings = (check.claim, clause) if alone else (check.claim,)
             support = self._verify(wordings, piece.number, claims)
             if support is None or not self._answers(support, claims):
                 self._removed += 1
@@ -270,6 +271,14 @@ class Grounder:
         ]
         best = max(found, key=lambda support: support.score, default=None)
         return best if best and best.score >= self._options.floor else None
+
+    def _is_quote(self, text: str, number: int) -> bool:
+        """Whether a few words need no question to be complete: the source has them as a sentence.
+
+        Where the question must be answered, they are held against it all the same.
+        """
+        quoted = self._attributor is not None and self._attributor.quotes(text, number=number)
+        return quoted and not self._options.must_answer
 
     def _answers(self, support: Support, claims: Mapping[str, Claim]) -> bool:
         """Whether this is about the question, or a sentence before it was."""

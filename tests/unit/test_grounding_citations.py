@@ -185,6 +185,26 @@ async def test_a_question_supports_nothing_that_the_sources_do_not_say(text: str
     assert (answer.citations, answer.grounded) == ((), False)
 
 
+async def test_a_few_words_that_are_a_sentence_of_their_source_need_no_question() -> None:
+    asked = "What will the weather be like in Porto, Faro and Coimbra on Monday?"
+    answer = await ground("Bread is  baked daily [1].", question=asked)
+    assert cited(answer) == [(1, "Bread is baked daily.")]
+    assert_invariants(answer)
+    assert (await ground("Bread is sold daily [1].", question=asked)).citations == ()
+    assert (await ground("Bread is baked daily [2].", question=asked)).citations == ()
+    must = GroundingOptions(must_answer=True)
+    assert not (await ground("Bread is baked daily [1].", question=asked, options=must)).grounded
+
+
+@pytest.mark.parametrize("marker", ["", " [1]"])
+async def test_a_few_words_that_deny_what_their_source_says_are_not_supported(marker: str) -> None:
+    asked = "Is bread baked daily in Lisbon?"
+    assert (await ground(f"Bread is baked daily{marker}.", question=asked)).grounded
+    assert not (await ground(f"Bread is not baked daily{marker}.", question=asked)).grounded
+    about = "Tell me everything about the town, please"
+    assert not (await ground(f"Dogs never bark loudly{marker}.", question=about)).grounded
+
+
 @pytest.mark.parametrize(
     ("question", "grounded"),
     [
