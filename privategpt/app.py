@@ -24,6 +24,7 @@ from privategpt.api.routes import (
     chat,
     chunks,
     completions,
+    docs,
     documents,
     embeddings,
     health,
@@ -83,6 +84,9 @@ def create_app(
             "logs": False,
             "auto_configure": False,
         },
+        # Ours ask no CDN: `api/routes/docs.py`.
+        docs_url=None,
+        redoc_url=None,
         redirect_slashes=False,
         # A body without a Content-Type is read as JSON, as curl users expect.
         strict_content_type=False,
@@ -105,6 +109,7 @@ def create_app(
         usage,
         health,
         metrics_route,
+        docs,
     ):
         app.include_router(family.router)
     errors.install(app)

@@ -48,7 +48,7 @@ SCOPES: Mapping[str, Requirement] = {
     "GET /metrics": ADMIN,
     "GET /openapi.json": ADMIN,
     "GET /docs": ADMIN,
-    "GET /docs/oauth2-redirect": ADMIN,
+    "GET /docs/assets/{asset}": ADMIN,
     "GET /redoc": ADMIN,
 }
 
