@@ -40,6 +40,7 @@ class BodyBounds:
             grace_s=self._options.read_grace_s,
             min_rate=self._options.min_read_rate,
             declared=_declared_length(Headers(scope=scope)),
+            packed=_is_packed(Headers(scope=scope)),
         )
         await self._app(scope, body.next_message, send)
 
@@ -56,6 +57,7 @@ class _Body:
     grace_s: float
     min_rate: int
     declared: int | None
+    packed: bool
     received: int = 0
     complete: bool = False
     started_at: float | None = None
@@ -64,6 +66,9 @@ class _Body:
         """The server's next message; after the body, a disconnect may be awaited for ever."""
         if self.complete:
             return await self.receive()
+        if self.packed:
+            message = "Send the body as it is: a Content-Encoding such as gzip is not read here"
+            raise HTTPException(415, message, headers=_CLOSE)
         if self.declared is not None and self.declared > self.max_bytes:
             raise self._too_large()
         try:
@@ -86,6 +91,11 @@ class _Body:
     def _too_large(self) -> HTTPException:
         message = f"The body is larger than the {self.max_bytes} bytes that are accepted here"
         return HTTPException(413, message, headers=_CLOSE)
+
+
+def _is_packed(headers: Headers) -> bool:
+    """A few bytes could unpack to more than any bound, and no client packs unless it is told to."""
+    return headers.get("content-encoding", "").strip().lower() not in {"", "identity"}
 
 
 def _declared_length(headers: Headers) -> int | None:

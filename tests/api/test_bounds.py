@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 
 import httpx
 import pytest
@@ -48,6 +49,21 @@ async def test_a_length_that_is_no_number_is_not_believed(declared: str, edge: E
     async with exchange(edge.app(SMALL), CHAT, headers=headers) as under_way:
         under_way.body(b'{"messages":[{"content":"x"}]}')
         assert await under_way.status() == 200
+
+
+@pytest.mark.parametrize(("path", "headers"), [(CHAT, {}), ("/v1/ingest", FORM)])
+async def test_a_packed_body_is_refused_by_its_label(
+    path: str, headers: dict[str, str], new_client: NewClient
+) -> None:
+    body = b'{"messages":[{"content":"x"}]}'
+    async with new_client(SMALL) as client:
+        packed = await client.post(
+            path, content=gzip.compress(body), headers=headers | {"content-encoding": "gzip"}
+        )
+        assert packed.status_code == 415
+        assert "Content-Encoding" in packed.json()["error"]["message"]
+        plain = {"content-encoding": "identity", "content-type": "application/json"}
+        assert (await client.post(CHAT, content=body, headers=plain)).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/ingest", "/v1/ingest/file"])

@@ -356,7 +356,17 @@ class TestMessages:
         part = {"type": "image_url", "image_url": {"url": "https://example.org/x.png"}}
         async with new_client(ApiOptions(remote_images=True)) as client:
             request = await asked(edge, client, messages=[{"content": [part]}])
-        assert request.messages[0].images == (Image("https://example.org/x.png"),)
+            assert request.messages[0].images == (Image("https://example.org/x.png"),)
+            local = {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}
+            error = await refused(client, messages=[{"content": [local]}])
+            assert error["param"] == "messages[0].content[0]"
+
+    async def test_a_picture_may_be_a_bare_address(
+        self, edge: Edge, client: httpx.AsyncClient
+    ) -> None:
+        part = {"type": "image_url", "image_url": "data:image/png;base64,AA=="}
+        request = await asked(edge, client, messages=[{"content": [part]}])
+        assert request.messages[0].images == (Image("data:image/png;base64,AA=="),)
 
 
 class TestTools:

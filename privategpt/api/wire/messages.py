@@ -25,7 +25,8 @@ class ContentPart(Body):
     type: str = Field(max_length=64)
     text: str | None = None
     refusal: str | None = None
-    image_url: ImageUrl | None = None
+    # A bare address is what Mistral's clients send, and some of OpenAI's early ones.
+    image_url: ImageUrl | str | None = None
 
 
 class FunctionCall(Body):
@@ -123,7 +124,9 @@ def _content(
         if part.type in {"text", "input_text", "output_text", "refusal"}:
             texts.append(part.text or part.refusal or "")
         elif part.type == "image_url" and part.image_url is not None:
-            images.append(_image(part.image_url, f"{param}.content[{index}]", remote_images))
+            image = part.image_url
+            image = ImageUrl(url=image) if isinstance(image, str) else image
+            images.append(_image(image, f"{param}.content[{index}]", remote_images))
         else:
             raise UnsupportedParameter(
                 "Only text and image_url parts can be read here; ingest files with /v1/ingest",
@@ -134,6 +137,7 @@ def _content(
 
 def _image(image: ImageUrl, param: str, remote_images: bool) -> Image:
     # The engine would fetch the address from inside the operator's network.
-    if not image.url.startswith("data:image/") and not remote_images:
+    known = ("data:image/", "https://", "http://") if remote_images else "data:image/"
+    if not image.url.startswith(known):
         raise UnsupportedParameter("Send images as data: URLs", param=param)
     return Image(url=image.url, detail=image.detail)
