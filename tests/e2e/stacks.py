@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import httpx
 
-from tests.e2e.server import running_server
+from tests.e2e.server import running_server, untraced
 from tests.fakes.llm_server import ScriptedServer
 
 PLAIN_MEMORY_BYTES = 2_000_000_000
@@ -72,7 +72,7 @@ def plain(data_dir: Path, engine_url: str, **environ: str) -> Generator[Server]:
     with subprocess.Popen(
         [sys.executable, "-m", "uvicorn", "tests.fakes.plain_app:app", "--port", str(port)],
         env={
-            **os.environ,
+            **untraced(os.environ),
             "PLAIN_ENGINE": engine_url,
             "PLAIN_FOLDER": str(data_dir),
             **environ,
