@@ -60,16 +60,19 @@ def main(
     order: Annotated[
         Order, typer.Option(help="Where in the prompt the best sources stand.")
     ] = Order.BEST_FIRST,
+    context_tokens: Annotated[
+        int | None, typer.Option(help="Of sources in a prompt; none: as shipped.")
+    ] = None,
     show: Annotated[bool, typer.Option(help="Print every answer.")] = False,
 ) -> None:
     """Ingest the paragraphs if they are not there, ask, score."""
-    if base_url is not None and order is not Order.BEST_FIRST:
-        raise typer.BadParameter("a server at --base-url orders its sources itself")
+    if base_url is not None and (order is not Order.BEST_FIRST or context_tokens is not None):
+        raise typer.BadParameter("a server at --base-url makes its prompts itself")
     CACHE.mkdir(exist_ok=True)
     chosen = _questions(half, questions)
 
     async def run() -> list[Outcome]:
-        async with _client(engine, base_url, threads) as client:
+        async with _client(engine, base_url, threads, context_tokens) as client:
             await _ingest(client)
             with patch.object(prompting, "compose", OrderedPrompt(order)):
                 return [
@@ -81,12 +84,19 @@ def main(
     if show:
         for outcome in outcomes:
             _console.print_json(data=asdict(outcome))
-    _write(score(outcomes), engine=engine, half=half, context_only=context_only, order=order)
+    _write(
+        score(outcomes),
+        engine=engine,
+        half=half,
+        context_only=context_only,
+        order=order,
+        context_tokens=context_tokens,
+    )
 
 
 @asynccontextmanager
 async def _client(
-    engine: str, base_url: str | None, threads: int | None
+    engine: str, base_url: str | None, threads: int | None, sources_tokens: int | None
 ) -> AsyncGenerator[httpx.AsyncClient]:
     """Of the server at `base_url`, or of our application in this process."""
     async with AsyncExitStack() as stack:
@@ -107,7 +117,10 @@ async def _client(
                 return RecordedModel(file=file, start=start, context_tokens=WINDOW)
 
             stack.enter_context(patch.object(wiring, "start_llm", recorded))
-            settings = load_settings({"PRIVATEGPT_DATA_DIR": str(CACHE / "squad2-library")})
+            environ = {"PRIVATEGPT_DATA_DIR": str(CACHE / "squad2-library")}
+            if sources_tokens is not None:
+                environ["PRIVATEGPT_RETRIEVAL__CONTEXT_TOKENS"] = str(sources_tokens)
+            settings = load_settings(environ)
             opened = await stack.enter_async_context(wiring.open_server(settings))
             app = create_app(opened.services, options=opened.options, metrics=opened.metrics)
             transport = httpx.ASGITransport(app)
@@ -193,6 +206,8 @@ def _write(scores: Scores, **settings: Any) -> None:
     name = f"{today}-answers-{settings['engine']}-{settings['half']}"
     if settings["order"] is not Order.BEST_FIRST:
         name = f"{name}-{settings['order']}"
+    if settings["context_tokens"] is not None:
+        name = f"{name}-{settings['context_tokens']}"
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     _console.print_json(data=result)
