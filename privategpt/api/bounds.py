@@ -67,8 +67,8 @@ class _Body:
         if self.complete:
             return await self.receive()
         if self.packed:
-            message = "Send the body as it is: a Content-Encoding such as gzip is not read here"
-            raise HTTPException(415, message, headers=_CLOSE)
+            reason = "Send the body as it is: a Content-Encoding such as gzip is not read here"
+            raise HTTPException(415, reason, headers=_CLOSE)
         if self.declared is not None and self.declared > self.max_bytes:
             raise self._too_large()
         try:
