@@ -133,6 +133,10 @@ async def _watch(
 
 
 def _report(result: BatchResult, *, deleted: int = 0) -> None:
+    for outcome in result.outcomes:
+        for unread in outcome.stored.unread if outcome.stored else ():
+            name = f"{outcome.file.name}/{unread.path}"
+            _out.print(f"left out: {name}: {unread.reason}", markup=False)
     for failed in result.failures:
         _out.print(f"not ingested: {failed.file.name}: {failed.reason}", markup=False)
     _out.print(

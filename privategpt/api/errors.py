@@ -107,7 +107,7 @@ SEED_FIELDS: Mapping[str, frozenset[str]] = {
 
 NOT_SERVED: Mapping[str, str] = {
     "/v1/responses": "The Responses API is not served here: use /v1/chat/completions",
-    "/v1/files": "OpenAI's files are not served here: ingest with POST /v1/ingest",
+    "/v1/files": "Files are not kept as such here: ingest them with POST /v1/ingest",
     "/v1/vector_stores": "Vector stores are not served here: search with POST /v1/chunks",
     "/v1/moderations": "There is no classifier here to moderate with",
     "/api/": "Ollama's API is not served here: choose OpenAI's, with a base address ending in /v1",

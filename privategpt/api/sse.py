@@ -88,6 +88,8 @@ class EventStream(EventSourceResponse, Generic[EventT]):
             # The library cuts a stream at its grace; ours ends a little earlier, with a word.
             shutdown_grace_period=options.shutdown_grace_s + 1.0,
         )
+        # The server knows whether the connection stays; the library says so of every one.
+        del self.headers["connection"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._relay as relay:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -30,17 +31,21 @@ def test_a_folder_is_ingested_checked_reindexed_and_optimized(tmp_path: Path) ->
     docs.mkdir()
     (docs / "handbook.md").write_text((EXAMPLES / "handbook.md").read_text())
     (docs / "empty.txt").write_text("")
+    with ZipFile(docs / "mail.zip", "w") as mail:
+        mail.writestr("note.txt", "The library opens at nine.")
+        mail.writestr("empty.txt", "")
     data = ("--data-dir", str(tmp_path / "data"))
 
     first = run("ingest", str(docs), *data)
     assert first.returncode == 1
+    assert "left out: mail.zip/empty.txt: " in first.stdout
     assert "not ingested: empty.txt" in first.stdout
-    assert "1 ingested, 0 already there, 1 failed" in first.stdout
+    assert "2 ingested, 0 already there, 1 failed" in first.stdout
     assert "Traceback" not in first.stderr
 
     (docs / "empty.txt").unlink()
     again = run("ingest", str(docs), *data)
-    assert (again.returncode, again.stdout) == (0, "0 ingested, 1 already there, 0 failed\n")
+    assert (again.returncode, again.stdout) == (0, "0 ingested, 2 already there, 0 failed\n")
 
     check = run("check", *data)
     assert (check.returncode, check.stdout) == (0, "sound\n")
