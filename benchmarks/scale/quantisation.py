@@ -17,6 +17,7 @@ from benchmarks.scale.corpus import questions
 from benchmarks.scale.disk import disk_mb
 from benchmarks.scale.notebook import Figure, Notebook
 from benchmarks.scale.records import PAGE, every_record
+from privategpt.backends.vectors.pages import release_pages
 from privategpt.backends.vectors.points import DENSE
 from privategpt.backends.vectors.quantization import Quantization, edge_search
 from privategpt.backends.vectors.shard import open_shard, optimize_folder
@@ -119,6 +120,7 @@ class Trial:
     def _search(self, when: str) -> dict[str, Figure]:
         before = _resident_mb()
         shard = qe.EdgeShard.load(str(self.folder))
+        release_pages(self.folder)
         figures: dict[str, Figure] = {}
         ways = {"": edge_search(self.kind)}
         if self.kind != "none":
