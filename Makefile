@@ -17,6 +17,7 @@ run: install ## Install if needed, then serve on http://127.0.0.1:8001
 install: $(VENV)/.installed ## Make .venv with locked packages and the verified bundled models
 
 $(VENV)/.installed: requirements.lock requirements-nodeps.lock pyproject.toml
+	@echo "Installing into $(VENV): the first time this takes some minutes and says little"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements.lock
 	$(PIP) install --quiet --no-deps -r requirements-nodeps.lock
