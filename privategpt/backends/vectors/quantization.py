@@ -1,6 +1,6 @@
 """Vectors kept a second time as short codes, which are searched in their place.
 
-What the codes find is scored again with the vectors themselves, so scores are exact, and what is
+What the codes find is scored again with the vectors themselves, so scores are theirs, and what is
 lost is only what the codes did not find. What each kind costs and gains is in docs/scale.md.
 """
 
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, assert_never
 import qdrant_edge as qe
 
 Quantization: TypeAlias = Literal["none", "int8", "turbo", "binary"]
-"""Bits a dimension: 32, 8, 4, 1. The embedded engine searches int8 codes only behind its graph."""
+"""Bits a dimension: 16 (the vectors), 8, 4, 1. The embedded engine searches int8 codes only behind its graph."""
 
 GRAPH_REACH = 400
 """Of how many an optimized index's graph follows the neighbours (`hnsw_ef`). On 22,894 real chunks
