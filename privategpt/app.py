@@ -116,7 +116,12 @@ def create_app(
     refuse_routes_without_scope(app.routes)
     app.add_middleware(HeadRequests)
     app.add_middleware(BodyBounds, options=options)
-    app.add_middleware(Authentication, keys=services.keys, admit=services.admit)
+    app.add_middleware(
+        Authentication,
+        keys=services.keys,
+        admit=services.admit,
+        page_origins=options.cors_origins,
+    )
     if options.cors_origins:
         app.add_middleware(
             CORSMiddleware,

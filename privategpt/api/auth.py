@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Annotated, cast
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privategpt.api.deps import Authenticator
 from privategpt.api.errors import respond
+from privategpt.api.origins import refuse_strange_page
 from privategpt.api.scopes import requirement
 from privategpt.domain.access import ApiKey
 from privategpt.domain.errors import (
@@ -45,15 +47,22 @@ class Authentication:
     """Lets a request in by its key, before its body is read; see `api/scopes.py` for what it needs.
 
     Without `keys` everybody is let in as the one tenant. `admit` bounds a tenant's requests; a
-    route that is open to all is not counted.
+    route that is open to all is not counted. Without keys, pages of other origins than
+    `page_origins` are kept out; with them, no page has one that was not given to it.
     """
 
     def __init__(
-        self, app: ASGIApp, *, keys: Authenticator | None, admit: Callable[[str], None]
+        self,
+        app: ASGIApp,
+        *,
+        keys: Authenticator | None,
+        admit: Callable[[str], None],
+        page_origins: Collection[str] = (),
     ) -> None:
         self._app = app
         self._keys = keys
         self._admit = admit
+        self._page_origins = page_origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,7 +85,9 @@ class Authentication:
         if needed is None:
             return None
         caller = ANYBODY
-        if self._keys is not None:
+        if self._keys is None:
+            refuse_strange_page(Headers(scope=scope), allowed=self._page_origins)
+        else:
             key = await _identified(self._keys, scope)
             # Known from here on, so that a refusal is logged with it.
             caller = scope[_SCOPE_KEY] = Caller(tenant=key.tenant, key_id=key.key_id)

@@ -333,7 +333,8 @@ class TestCors:
                 "Access-Control-Request-Method": "POST",
             },
         )
-        assert preflight.status_code == 405
+        assert preflight.status_code == 403
+        assert "access-control-allow-origin" not in preflight.headers
 
     async def test_an_origin_that_the_operator_names_may(self, new_client: NewClient) -> None:
         options = ApiOptions(cors_origins=("https://app.example",))
