@@ -1,8 +1,9 @@
 """From the model's words to an answer whose every marker can be checked.
 
 The text runs through four stages, each of which holds back as little as it can: code is told from
-prose, foreign links are defused, markers are made `[n]`, and sentences are held until they are
-complete. Then each sentence is settled:
+prose, foreign links are defused, markers are made `[n]`, and sentences are told apart. The words of
+a sentence go out as they come, but for the last one, up to its first marker. When it is complete,
+it is settled:
 
 - its markers are verified, each on its own: against the whole sentence and against the words since
   the marker before it, whichever is supported better. Below the floor the marker goes, with the
@@ -61,7 +62,7 @@ class GroundingOptions:
     With `markers` off (structured output, tool calls) the text passes through untouched. With
     `visible` off everything is checked and attributed, but the text shows no marker. With
     `must_answer` nothing counts as supported before a sentence whose evidence has to do with the
-    question, if it is one.
+    question, if it is one. With `whole_sentences` none goes out before it is complete.
     `addresses` are what links may lead to, the sources' own; None leaves all links alone.
     """
 
@@ -69,6 +70,7 @@ class GroundingOptions:
     visible: bool = True
     attribute: bool = True
     must_answer: bool = False
+    whole_sentences: bool = False
     floor: float = FLOOR
     threshold: float = ATTRIBUTION_THRESHOLD
     addresses: Collection[str] | None = None
@@ -116,7 +118,8 @@ class Grounder:
         self._waiting = Waiting()
         self._attributor: Attributor | None = None
         self._citations: list[Citation] = []
-        self._length = 0  # of the released text
+        self._length = 0  # of the text whose sentences are settled
+        self._shown = 0  # of the sentence that is not
         self._removed = 0
         self._supported = False
 
@@ -139,7 +142,8 @@ class Grounder:
             pieces = self._guard.feed(pieces)
         scan = self._scanner.feed_pieces(pieces)
         self._removed += scan.removed
-        return await self._settle(self._complete(scan.pieces))
+        sentences = self._complete(scan.pieces)
+        return self._unshown(await self._settle(sentences), sentences) + self._words()
 
     async def finish(self) -> Grounding:
         """Release the rest; call once, when the model has ended.
@@ -155,12 +159,27 @@ class Grounder:
         self._removed += scan.removed
         sentences = self._complete(scan.pieces)
         sentences += [self._waiting.take(len(rest)) for rest in self._splitter.finish()]
-        text = await self._settle(sentences)
+        text = self._unshown(await self._settle(sentences), sentences)
         return Grounding(text, tuple(self._citations), self._supported, self._removed)
 
     def _complete(self, pieces: Iterable[Piece]) -> list[Sentence]:
         shape = self._waiting.add(pieces)
         return [self._waiting.take(len(segment)) for segment in self._splitter.feed(shape)]
+
+    def _unshown(self, text: str, sentences: Sequence[Sentence]) -> str:
+        """What is left to release of settled sentences."""
+        if not sentences:
+            return text
+        shown, self._shown = self._shown, 0
+        return text[shown:]
+
+    def _words(self) -> str:
+        """What can be released of the sentence that is being written."""
+        if self._options.whole_sentences:
+            return ""
+        sure = self._waiting.sure(self._splitter.begun)
+        shown, self._shown = self._shown, max(self._shown, len(sure))
+        return sure[shown:]
 
     async def _settle(self, sentences: Sequence[Sentence]) -> str:
         """Verify and attribute sentences that are complete, in one call to the model."""

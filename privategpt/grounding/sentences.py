@@ -111,6 +111,12 @@ class SentenceSplitter:
         """The rest."""
         return self._take(last=True)
 
+    @property
+    def begun(self) -> str:
+        """The beginning of the sentence that is not complete, up to where it may yet end."""
+        end = _CANDIDATE.search(self._text, self._from)
+        return self._text[: end.start()] if end else self._text
+
     def _take(self, *, last: bool) -> list[str]:
         segments: list[str] = []
         text, start, at = self._text, 0, self._from

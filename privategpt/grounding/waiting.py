@@ -6,11 +6,13 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from privategpt.grounding.markdown import Piece
 
 _CODE = "x"  # stands for a character of code, so that a full stop in it ends no sentence
-_CLOSING_STOP = re.compile(r"[.!…。！｡]+\s*\Z")
+_STOPS = ".!…。！｡"
+_CLOSING_STOP = re.compile(rf"[{_STOPS}]+\s*\Z")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef」』）。]")
 
 
@@ -72,6 +74,19 @@ class Waiting:
         self._pieces += added
         return _shape(added)
 
+    def sure(self, begun: str) -> str:
+        """The words that stay as they are, whatever is found for the sentence that they begin.
+
+        `begun` is that beginning, as the splitter sees it. A marker may yet be taken out, and one
+        be put in at the sentence's end, which is no earlier than the word that stands last now.
+        """
+        if self._ahead:
+            return ""
+        text = "".join(piece.text for piece in takewhile(_is_no_marker, self._pieces))
+        shape = begun[: len(text) - self._begun]
+        words = shape.rpartition(" ")[0] or shape
+        return text[self._begun :][: len(_without_stops(words))]
+
     def take(self, length: int) -> Sentence:
         """The next `length` code points; a marker that the end cuts through is taken whole."""
         taken: list[Piece] = []
@@ -90,6 +105,16 @@ class Waiting:
                 self._begun = 0
         self._ahead = -left
         return Sentence(tuple(taken))
+
+
+def _without_stops(text: str) -> str:
+    while (shorter := text.rstrip().rstrip(_STOPS)) != text:
+        text = shorter
+    return text
+
+
+def _is_no_marker(piece: Piece) -> bool:
+    return piece.number is None
 
 
 def _shape(pieces: Iterable[Piece]) -> str:

@@ -55,7 +55,8 @@ class AnswerRequest:
     without it the text carries none. `context_only` answers from the documents or not at all.
     `attachments` are always read and are the first sources. `tell_stop` says at which stop
     sequence the answer ended, which engines keep to themselves, and `tell_prompt` at its start how
-    many tokens the prompt has, which they say at its end.
+    many tokens the prompt has, which they say at its end. With `whole_sentences` none is handed out
+    in parts, for replies that are made of cited sentences.
     """
 
     messages: tuple[Message, ...]
@@ -73,6 +74,7 @@ class AnswerRequest:
     system_prompt: str | None = None
     attachments: tuple[Attachment, ...] = ()
     tell_stop: bool = False
+    whole_sentences: bool = False
     tell_prompt: bool = False
 
     @property
@@ -172,6 +174,7 @@ class Answering:
             markers=not _is_structured(request),
             visible=request.cite,
             must_answer=request.context_only,
+            whole_sentences=request.whole_sentences,
             addresses=_addresses(prompt.sources) if self._remove_foreign_links else None,
         )
         reply = GroundedReply(

@@ -296,14 +296,35 @@ async def test_sources_are_embedded_once_and_not_before_they_are_needed() -> Non
     assert len(sentences) == 1
 
 
-async def test_at_most_a_sentence_is_held_back() -> None:
+async def test_only_a_word_is_held_back_and_what_follows_a_marker() -> None:
     grounder = Grounder(SOURCES, BagOfWords())
-    assert await grounder.feed("Dogs bark loudly at night. The cat") == (
-        "Dogs bark loudly at night [2]. "
-    )
-    assert await grounder.feed(" sat.\n\n```\nfor x in y:\n    pass") == (
-        "The cat sat [2].\n\n```\nfor x in y:\n"
-    )
+    released = [
+        await grounder.feed(delta)
+        for delta in (
+            "Dogs bark loudly at night. The cat",
+            " sat.",
+            "\n\n```\nfor x in y:\n    pass",
+            "\n```\nSaturday in Lisbon",
+            " [1",
+            "] is",
+            " sunny. Birds fly",
+        )
+    ]
+    assert released == [
+        "Dogs bark loudly at night [2]. The",
+        " cat",
+        " sat [2].\n\n```\nfor x in y:\n    pass",
+        "\n```\nSaturday in",
+        "",
+        " Lisbon",
+        " [1] is sunny. Birds",
+    ]
+
+
+async def test_whole_sentences_go_out_where_they_are_asked_for() -> None:
+    grounder = Grounder(SOURCES, BagOfWords(), options=GroundingOptions(whole_sentences=True))
+    assert await grounder.feed("Dogs bark loudly at") == ""
+    assert await grounder.feed(" night. The cat") == "Dogs bark loudly at night [2]. "
 
 
 FRAGMENTS = st.sampled_from(
@@ -325,10 +346,29 @@ async def test_every_invariant_holds_for_every_text_and_every_cut(parts: list[st
     assert_invariants(answer)
     assert await ground(*text, options=options) == answer
     assert await ground(*parts, options=options) == answer
+    whole = GroundingOptions(addresses=(), whole_sentences=True)
+    assert await ground(*parts, options=whole) == answer
     prose = re.sub(r"(?s)`.*", "", answer.text)
     found = [match.span() for match in re.finditer(r"\[\d+\](?![(:])", prose)]
     spans = [(one.marker_start, one.marker_end) for one in answer.citations]
     assert found == [span for span in spans if span[1] <= len(prose)]
+
+
+LONG = st.sampled_from(
+    ["word ", "a" * 700, "語" * 400, "...", ". . ", " ", "\n", " [2]", "Dogs bark loudly at night"]
+)
+
+
+@given(parts=st.lists(LONG, min_size=4, max_size=30))
+@settings(max_examples=50, deadline=None)
+async def test_the_words_of_a_sentence_too_long_to_hold_are_not_taken_back(
+    parts: list[str],
+) -> None:
+    whole = GroundingOptions(whole_sentences=True)
+    answer = await ground("".join(parts), options=whole)
+    assert_invariants(answer)
+    assert await ground(*parts) == answer
+    assert await ground(*"".join(parts)) == answer
 
 
 async def test_citations_are_domain_citations_in_order_of_appearance() -> None:

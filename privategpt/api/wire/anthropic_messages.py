@@ -141,6 +141,7 @@ def message_request(
             system_prompt=body.system_prompt or profile.system_prompt,
             attachments=sources.attachments,
             tell_stop=True,
+            whole_sentences=True,
             tell_prompt=True,
         ),
         places=sources.places,
