@@ -33,6 +33,7 @@ from evals.recorded import RecordedModel
 from privategpt import wiring
 from privategpt.app import create_app
 from privategpt.backends.llm.llama_cpp import start_llama_cpp
+from privategpt.backends.llm.timeouts import Timeouts
 from privategpt.domain.ports import LanguageModel
 from privategpt.services import prompting
 from privategpt.settings import load_settings
@@ -110,6 +111,7 @@ async def _client(
                     context_tokens=WINDOW,
                     slots=1,
                     threads=threads or os.cpu_count(),
+                    timeouts=Timeouts(first_byte_s=FIRST_BYTE_S, between_bytes_s=FIRST_BYTE_S),
                 )
 
             async def recorded(_: object) -> LanguageModel:
