@@ -18,6 +18,7 @@ from privategpt.api.deps import ApiOptions, Services
 from privategpt.api.head import HeadRequests
 from privategpt.api.metrics import Metrics
 from privategpt.api.one_by_one import OneByOne
+from privategpt.api.origins import origin_of
 from privategpt.api.request_ids import RequestIds
 from privategpt.api.request_log import RequestLog
 from privategpt.api.routes import (
@@ -53,6 +54,12 @@ DEFAULT_OPTIONS = ApiOptions()
 @asynccontextmanager
 async def _no_lifespan(_: FastAPI) -> AsyncGenerator[None]:
     yield
+
+
+def _page_origins(options: ApiOptions) -> tuple[str, ...]:
+    """The pages that may use a server without keys, besides those of the address it is asked at."""
+    own = () if options.public_url is None else (origin_of(options.public_url),)
+    return options.cors_origins + own
 
 
 def create_app(
@@ -120,7 +127,7 @@ def create_app(
         Authentication,
         keys=services.keys,
         admit=services.admit,
-        page_origins=options.cors_origins,
+        page_origins=_page_origins(options),
     )
     if options.cors_origins:
         app.add_middleware(

@@ -35,6 +35,12 @@ def refuse_strange_page(headers: Headers, *, allowed: Collection[str]) -> None:
         )
 
 
+def origin_of(url: str) -> str:
+    """As a browser names the origin of the pages at an address."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
 def _host(address: str) -> str | None:
     try:
         return urlsplit(address).hostname

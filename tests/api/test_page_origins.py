@@ -57,6 +57,14 @@ async def test_a_page_that_the_operator_names_is_let_in(
     assert response.headers["access-control-allow-origin"] in {"*", "https://chat.example.org"}
 
 
+async def test_a_page_of_the_servers_public_address_is_let_in(new_client: NewClient) -> None:
+    async with new_client(ApiOptions(public_url="https://Site.example.org/gpt/")) as client:
+        headers = {"Origin": "https://site.example.org"}
+        assert (await client.post("/v1/ingest", files=FILE, headers=headers)).status_code == 200
+        headers = {"Origin": "https://other.example.org"}
+        assert (await client.post("/v1/ingest", files=FILE, headers=headers)).status_code == 403
+
+
 async def test_whether_the_server_is_up_is_no_secret(client: httpx.AsyncClient) -> None:
     response = await client.get("/health", headers={"Origin": "https://evil.example"})
     assert response.status_code == 200
