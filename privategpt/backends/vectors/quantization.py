@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias, assert_never
 import qdrant_edge as qe
 
 Quantization: TypeAlias = Literal["none", "int8", "turbo", "binary"]
-"""Bits a dimension: 16 (the vectors), 8, 4, 1. The embedded engine searches int8 codes only behind its graph."""
+"""Bits a dimension: 16 (the vectors), 8, 4, 1. The embedded engine searches int8 codes only behind
+its graph."""
 
 GRAPH_REACH = 400
 """Of how many an optimized index's graph follows the neighbours (`hnsw_ef`). On 22,894 real chunks
