@@ -89,8 +89,8 @@ def test_more_headings_than_any_document_has_are_refused(
     [
         "# a" + " " * LONG + "x",
         "# a" + " #" * LONG + "x",
-        "# " + "[" * LONG,
-        "# " + "[](" * LONG,
+        "# a" + "[" * LONG,
+        "# a" + "[](" * LONG,
         "ab\n" * LONG + "---\n",
         "-" * LONG + " " * LONG + "x",
     ],
@@ -188,7 +188,7 @@ def test_a_mailbox_whose_line_has_no_end_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["\\\n", "\\", ""])
 def test_a_json_string_that_never_ends_is_read_once(end: str, tmp_path: Path) -> None:
-    text = '["' + '\\"' * LONG + end
+    text = '["a' + '\\"' * LONG + end
     assert read_one(tmp_path, "a.json", text).strip() == text.strip()
     with pytest.raises(CorruptFile, match="JSON"):
         read(tmp_path, "a.ipynb", text)

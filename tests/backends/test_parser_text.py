@@ -73,7 +73,7 @@ def test_json_nested_without_end_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_brackets_in_json_strings_are_not_nesting(tmp_path: Path) -> None:
-    text = json.dumps(["[" * 5000, '"' + "{" * 5000])
+    text = json.dumps(["a" + "[" * 5000, '"' + "{" * 5000])
     assert read_one(tmp_path, "a.json", text) == text
 
 

@@ -233,14 +233,16 @@ async def _refused_and_not_kept(stack: Stack, name: str, data: bytes, *, says: s
 
 
 async def a_page_that_fetches_elsewhere(stack: Stack) -> None:
-    """No other origin may read, and fields that name another engine reach nothing."""
+    """No other origin may ask or read, and fields that name another engine reach nothing."""
     stack.engine.on(CHAT, answer("Hello"))
     stack.engine.requests.clear()
     async with stack.client() as client:
         body = {"messages": HI, "api_base": "http://127.0.0.1:1", "api_key": "stolen"}
         response = await client.post(CHAT_PATH, json=body, headers={"Origin": "http://other"})
-        assert response.status_code == 200
+        assert response.status_code == 403
         assert "access-control-allow-origin" not in response.headers
+        assert not stack.engine.received()
+        assert (await client.post(CHAT_PATH, json=body)).status_code == 200
     (asked,) = stack.engine.received()
     assert not {"api_base", "api_key"} & set(asked.body)
 
