@@ -136,7 +136,7 @@ async def a_client_that_leaves_a_plain_request(stack: Stack) -> None:
 async def _leave(stack: Stack, *, stream: bool) -> None:
     """The engine must see that nobody waits any more while it has nothing to send."""
     engine = stack.engine
-    engine.left.clear()
+    engine.left = asyncio.Event()
     engine.arrived.clear()
     engine.on(CHAT, scripted_stream(text_chunk("One")).held_at(2, asyncio.Event()))
     try:

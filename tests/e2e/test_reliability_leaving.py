@@ -43,7 +43,7 @@ async def test_a_client_that_leaves_stops_its_engine_and_touches_nobody_else(
     leaving = sse(text_chunk("One")).held_at(STAGES[stage], asyncio.Event())
     staying = answer("Here ", "to ", "stay").held_at(3, gate)
     engine.on(CHAT, staying, leaving)
-    engine.left.clear()
+    engine.left = asyncio.Event()
     engine.arrived.clear()
     async with server.client() as client:
         other = asyncio.create_task(client.post(CHAT_PATH, json={"messages": HI, "stream": True}))

@@ -142,7 +142,7 @@ class ScriptedServer:
     """Serves replies by "METHOD /path"; of several for one route each is used once, the last on.
 
     `requests` is what came in. `left` is set when a client closes while a reply is under way or
-    held back.
+    held back; a new event in its place hears of requests only that came after it.
     """
 
     def __init__(self) -> None:
@@ -205,10 +205,11 @@ class ScriptedServer:
         try:
             while (request := await connection.receive()) is not None:
                 self.requests.append(request)
+                left = self.left
                 self.arrived.set()
                 reply = self._reply_to(request)
                 if not await connection.send(reply):
-                    self.left.set()
+                    left.set()
                     return
                 if reply.end is not End.KEEP:
                     return
