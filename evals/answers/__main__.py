@@ -97,7 +97,7 @@ def main(
 
 @asynccontextmanager
 async def _client(
-    engine: str, base_url: str | None, threads: int | None, sources_tokens: int | None
+    engine: str, base_url: str | None, threads: int | None, context_tokens: int | None
 ) -> AsyncGenerator[httpx.AsyncClient]:
     """Of the server at `base_url`, or of our application in this process."""
     async with AsyncExitStack() as stack:
@@ -120,8 +120,8 @@ async def _client(
 
             stack.enter_context(patch.object(wiring, "start_llm", recorded))
             environ = {"PRIVATEGPT_DATA_DIR": str(CACHE / "squad2-library")}
-            if sources_tokens is not None:
-                environ["PRIVATEGPT_RETRIEVAL__CONTEXT_TOKENS"] = str(sources_tokens)
+            if context_tokens is not None:
+                environ["PRIVATEGPT_RETRIEVAL__CONTEXT_TOKENS"] = str(context_tokens)
             settings = load_settings(environ)
             opened = await stack.enter_async_context(wiring.open_server(settings))
             app = create_app(opened.services, options=opened.options, metrics=opened.metrics)

@@ -34,13 +34,14 @@ class BodyBounds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
         body = _Body(
             receive=receive,
             max_bytes=self._max_bytes(scope["path"]),
             grace_s=self._options.read_grace_s,
             min_rate=self._options.min_read_rate,
-            declared=_declared_length(Headers(scope=scope)),
-            packed=_is_packed(Headers(scope=scope)),
+            declared=_declared_length(headers),
+            packed=_is_packed(headers),
         )
         await self._app(scope, body.next_message, send)
 

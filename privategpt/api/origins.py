@@ -7,11 +7,11 @@ that it ingests is in the library, and speaks in the answers from then on.
 from __future__ import annotations
 
 from collections.abc import Collection
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
+from privategpt.domain.addresses import is_loopback
 from privategpt.domain.errors import PermissionDenied
 
 
@@ -28,7 +28,7 @@ def refuse_strange_page(headers: Headers, *, allowed: Collection[str]) -> None:
         return
     host = _host(origin)
     own = {_host(f"//{headers.get(name, '')}") for name in ("host", "x-forwarded-host")}
-    if host is None or not (host in own or _is_here(host)):
+    if host is None or not (host in own or is_loopback(host)):
         raise PermissionDenied(
             "A web page of another origin may not use a server that asks for no key; the operator "
             "can name its origin in server.cors_origins"
@@ -46,12 +46,3 @@ def _host(address: str) -> str | None:
         return urlsplit(address).hostname
     except ValueError:
         return None
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -142,8 +142,7 @@ class Grounder:
             pieces = self._guard.feed(pieces)
         scan = self._scanner.feed_pieces(pieces)
         self._removed += scan.removed
-        sentences = self._complete(scan.pieces)
-        return self._unshown(await self._settle(sentences), sentences) + self._words()
+        return await self._settle(self._complete(scan.pieces)) + self._words()
 
     async def finish(self) -> Grounding:
         """Release the rest; call once, when the model has ended.
@@ -159,19 +158,12 @@ class Grounder:
         self._removed += scan.removed
         sentences = self._complete(scan.pieces)
         sentences += [self._waiting.take(len(rest)) for rest in self._splitter.finish()]
-        text = self._unshown(await self._settle(sentences), sentences)
+        text = await self._settle(sentences)
         return Grounding(text, tuple(self._citations), self._supported, self._removed)
 
     def _complete(self, pieces: Iterable[Piece]) -> list[Sentence]:
         shape = self._waiting.add(pieces)
         return [self._waiting.take(len(segment)) for segment in self._splitter.feed(shape)]
-
-    def _unshown(self, text: str, sentences: Sequence[Sentence]) -> str:
-        """What is left to release of settled sentences."""
-        if not sentences:
-            return text
-        shown, self._shown = self._shown, 0
-        return text[shown:]
 
     def _words(self) -> str:
         """What can be released of the sentence that is being written."""
@@ -182,7 +174,11 @@ class Grounder:
         return sure[shown:]
 
     async def _settle(self, sentences: Sequence[Sentence]) -> str:
-        """Verify and attribute sentences that are complete, in one call to the model."""
+        """Verify and attribute sentences that are complete, in one call to the model; what of them
+        was not released before.
+        """
+        if not sentences:
+            return ""
         checks = [self._check(sentence) for sentence in sentences]
         texts = list(dict.fromkeys(text for check in checks for text in check.texts))
         if texts and not self._answered:
@@ -199,7 +195,8 @@ class Grounder:
         decisions = [self._decide(check, claims) for check in checks]
         if self._verifier is not None:
             decisions = await self._judge(decisions, self._verifier)
-        return "".join(map(self._release, decisions))
+        shown, self._shown = self._shown, 0
+        return "".join(map(self._release, decisions))[shown:]
 
     async def _prepare(self) -> None:
         """Read and embed the sources, when first needed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import re
 import sys
-import uuid
 from array import array
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import pytest
 from privategpt.backends.vectors.edge import EdgeIndex, open_edge_index
 from privategpt.backends.vectors.pages import release_pages
 from privategpt.backends.vectors.shard import RELEASED_EVERY
-from privategpt.domain.documents import Chunk
 from privategpt.domain.library import IndexedChunk, VectorQuery
+from tests.fakes.vectors import passage
 
 SIZE = 1 << 20
 CHUNKS = 20
@@ -55,14 +54,7 @@ def test_pages_of_a_folder_are_let_go_and_those_of_others_are_kept(tmp_path: Pat
 
 
 def chunk(number: int) -> IndexedChunk:
-    text = f"passage {number}"
-    chunk_id = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
-    return IndexedChunk(
-        chunk=Chunk(chunk_id, "doc", number, 0, len(text), text),
-        tenant="alpha",
-        file_id="file",
-        vector=array("f", [1.0, float(number)]),
-    )
+    return passage(number, array("f", [1.0, float(number)]))
 
 
 async def opened(folder: Path) -> EdgeIndex:

@@ -6,7 +6,6 @@ import json
 import logging
 import random
 import shutil
-import uuid
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,9 +29,9 @@ from privategpt.backends.vectors.quantization import (
 from privategpt.backends.vectors.server import ServerIndex
 from privategpt.backends.vectors.shard import optimize_folder
 from privategpt.backends.vectors.words import WordEncoder
-from privategpt.domain.documents import Chunk
 from privategpt.domain.library import IndexedChunk, VectorIndex, VectorQuery
 from privategpt.domain.ports import Vector
+from tests.fakes.vectors import passage
 
 DIMENSIONS = 32
 CODED: tuple[Quantization, ...] = ("int8", "turbo", "binary")
@@ -50,14 +49,7 @@ def vector_of(number: int) -> Vector:
 
 
 def chunk(number: int) -> IndexedChunk:
-    text = f"passage {number}"
-    chunk_id = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
-    return IndexedChunk(
-        chunk=Chunk(chunk_id, "doc", number, 0, len(text), text),
-        tenant="alpha",
-        file_id="file",
-        vector=vector_of(number),
-    )
+    return passage(number, vector_of(number))
 
 
 def ask(number: int, *, limit: int = 10) -> VectorQuery:

@@ -13,7 +13,6 @@ import pytest
 
 from tests.e2e import packages
 from tests.e2e.anthropic_server import THINKING_MODEL, anthropic_server
-from tests.e2e.packages import kept
 
 VERSION = "0.5.0"
 RUN = "import sys; from llm_comply.cli import main; sys.exit(main())"
@@ -23,7 +22,7 @@ RUN = "import sys; from llm_comply.cli import main; sys.exit(main())"
 def library(request: pytest.FixtureRequest) -> Path:
     """A folder with the suite, kept in pytest's cache between runs."""
     name = f"llm-comply=={VERSION}"
-    return kept(request, name, lambda folder: packages.library(folder, name))
+    return packages.kept(request, name, lambda folder: packages.library(folder, name))
 
 
 @pytest.mark.parametrize(("model", "passed"), [("private-gpt", 8), (THINKING_MODEL, 9)])

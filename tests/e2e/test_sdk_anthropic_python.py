@@ -14,7 +14,6 @@ import pytest
 
 from tests.e2e import packages
 from tests.e2e.anthropic_server import OPINION, READ, anthropic_server, write_pdf
-from tests.e2e.packages import kept
 from tests.fakes.websearch import FORECAST, LISBON
 
 SCRIPT = Path(__file__).parent / "sdk_anthropic.py"
@@ -44,7 +43,7 @@ def version(request: pytest.FixtureRequest) -> str:
 def library(request: pytest.FixtureRequest, version: str) -> Path:
     """A folder with that SDK and all it needs, kept in pytest's cache between runs."""
     name = f"anthropic=={version}"
-    return kept(request, name, lambda folder: packages.library(folder, name))
+    return packages.kept(request, name, lambda folder: packages.library(folder, name))
 
 
 @pytest.fixture(scope="module")

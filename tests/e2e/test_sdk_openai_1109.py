@@ -14,7 +14,6 @@ import pytest
 
 from privategpt.api.deps import ApiOptions
 from tests.e2e import packages
-from tests.e2e.packages import kept
 from tests.fakes.edge import Edge
 from tests.fakes.events import grounded_answer
 from tests.fakes.serving import served
@@ -27,7 +26,7 @@ SCRIPT = Path(__file__).parent / "sdk_openai_1109.py"
 @pytest.fixture(scope="module")
 def library(request: pytest.FixtureRequest) -> Path:
     """A folder with that SDK, kept in pytest's cache between runs."""
-    return kept(
+    return packages.kept(
         request,
         "openai-1.109.1",
         lambda folder: packages.library(folder, "--no-deps", *REQUIREMENTS),

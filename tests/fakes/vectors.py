@@ -1,13 +1,16 @@
-"""A `VectorIndex` in memory: exact cosine plus shared words, with a switch to make it fail."""
+"""A `VectorIndex` in memory, exact cosine plus shared words, with a switch to make it fail; and
+what is put into one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from uuid import NAMESPACE_OID, uuid5
 
-from privategpt.domain.documents import DocumentFilter
+from privategpt.domain.documents import Chunk, DocumentFilter
 from privategpt.domain.errors import Unavailable
 from privategpt.domain.library import Hit, IndexedChunk, VectorQuery
+from privategpt.domain.ports import Vector
 
 
 class FakeVectorIndex:
@@ -71,6 +74,18 @@ class FakeVectorIndex:
     def _fail_if_told(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+
+def passage(number: int, vector: Vector) -> IndexedChunk:
+    """A chunk of the one file of the tenant "alpha", with an id such as the product's."""
+    text = f"passage {number}"
+    chunk_id = str(uuid5(NAMESPACE_OID, text))
+    return IndexedChunk(
+        chunk=Chunk(chunk_id, "doc", number, 0, len(text), text),
+        tenant="alpha",
+        file_id="file",
+        vector=vector,
+    )
 
 
 def _file_ids(chunk: IndexedChunk) -> set[str | None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from privategpt.backends.llm.tool_calls import ToolCallReader
 from privategpt.backends.llm.wire_chunks import ChunkReader
 from privategpt.backends.llm.wire_errors import VENDOR_ERRORS, VendorError, translate
 from privategpt.backends.llm.wire_requests import WireObject, chat_body, wire_messages
+from privategpt.domain.addresses import is_loopback
 from privategpt.domain.answers import GenerationEvent, GenerationFinished, Usage
 from privategpt.domain.conversation import GenerationRequest, Message
 from privategpt.domain.errors import (
@@ -296,7 +296,7 @@ def _http_client(base_url: str, *, timeouts: Timeouts) -> httpx2.AsyncClient:
     # A proxy from the environment is for the world outside: to loopback it would carry the
     # prompt off this machine. Redirects are not followed: they would carry our key elsewhere.
     return httpx2.AsyncClient(
-        trust_env=not _is_loopback(base_url),
+        trust_env=not is_loopback(urlsplit(base_url).hostname or ""),
         follow_redirects=False,
         limits=httpx2.Limits(
             max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S
@@ -319,14 +319,6 @@ def _client(base_url: str, *, api_key: str, http: httpx2.AsyncClient) -> openai.
     client.organization = None
     client.project = None
     return client
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _refuse_unsupported(request: GenerationRequest, facts: EngineFacts) -> None:

@@ -1,0 +1,13 @@
+"""What an address says by itself, before anything is asked."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+
+def is_loopback(host: str) -> bool:
+    """Whether who asks `host`, a name or an IP address, asks the own machine (RFC 6761)."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
