@@ -65,6 +65,38 @@ async def test_a_page_of_the_servers_public_address_is_let_in(new_client: NewCli
         assert (await client.post("/v1/ingest", files=FILE, headers=headers)).status_code == 403
 
 
+@pytest.mark.parametrize("host", ["evil.example:8001", "127.0.0.1.evil.example", "test.example.",
+                                  "LOCAL.evil.example"])  # fmt: skip
+@pytest.mark.parametrize("origin", [None, "same"])
+async def test_a_name_that_somebody_had_lead_here_reads_nothing(
+    client: httpx.AsyncClient, host: str, origin: str | None
+) -> None:
+    headers = {"Host": host} | ({"Origin": f"http://{host}"} if origin else {})
+    response = await client.get("/v1/ingest/list", headers=headers)
+    assert response.status_code == 403
+    assert "server.public_url" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1:8001", "[::1]:8001", "192.168.1.7", "[fe80::1]", "localhost:8001", "LOCALHOST",
+     "app.localhost", "privategpt:8001", "nas.local", "host.docker.internal", "pc.lan", "a.test.",
+     "box.home.arpa", ""],
+)  # fmt: skip
+async def test_addresses_and_names_of_the_own_network_are_answered_to(
+    client: httpx.AsyncClient, host: str
+) -> None:
+    headers = {"Host": host}
+    assert (await client.get("/v1/ingest/list", headers=headers)).status_code == 200
+
+
+async def test_the_name_of_the_public_address_is_answered_to(new_client: NewClient) -> None:
+    async with new_client(ApiOptions(public_url="https://Site.example.org/gpt/")) as client:
+        for host, status in (("site.example.org", 200), ("other.example.org", 403)):
+            response = await client.get("/v1/ingest/list", headers={"Host": host})
+            assert response.status_code == status
+
+
 async def test_whether_the_server_is_up_is_no_secret(client: httpx.AsyncClient) -> None:
     response = await client.get("/health", headers={"Origin": "https://evil.example"})
     assert response.status_code == 200
