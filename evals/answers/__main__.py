@@ -1,9 +1,9 @@
 """`python -m evals.answers --engine qwen`: questions of SQuAD 2.0 through our whole application.
 
 Half of the questions are unanswerable; the library is the paragraphs of ../shared/eval/squad2 (or
-PRIVATEGPT_EVAL). Every reply of the model is kept as it comes, so an interrupted run goes on where
-it stopped, and a change of what is made of the replies is measured in seconds. The scores are
-written to evals/results.
+PRIVATEGPT_EVAL), or with `--documents articles` the articles that they are of. Every reply of the
+model is kept as it comes, so an interrupted run goes on where it stopped, and a change of what is
+made of the replies is measured in seconds. The scores are written to evals/results.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 from unittest.mock import patch
 
@@ -25,6 +26,8 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from evals.answers.documents import Documents, Grouping, Row, documents
+from evals.answers.neighbours import WithNeighbours
 from evals.answers.orders import Order, OrderedPrompt
 from evals.answers.scores import Outcome, Scores, score
 from evals.folders import CACHE, EVAL, RESULTS
@@ -35,12 +38,11 @@ from privategpt.app import create_app
 from privategpt.backends.llm.llama_cpp import start_llama_cpp
 from privategpt.backends.llm.timeouts import Timeouts
 from privategpt.domain.ports import LanguageModel
-from privategpt.services import prompting
+from privategpt.services import answering, prompting
 from privategpt.settings import load_settings
 
 SEED = 20_26
 WINDOW = 4096
-URL = "https://squad.example/"
 FIRST_BYTE_S = 600.0
 
 _console = Console()
@@ -64,20 +66,33 @@ def main(
     context_tokens: Annotated[
         int | None, typer.Option(help="Of sources in a prompt; none: as shipped.")
     ] = None,
+    grouping: Annotated[
+        Grouping, typer.Option("--documents", help="What a file of the library is.")
+    ] = Grouping.PARAGRAPHS,
+    neighbours: Annotated[
+        int, typer.Option(help="Chunks before and after each that the model reads too.")
+    ] = 0,
     show: Annotated[bool, typer.Option(help="Print every answer.")] = False,
 ) -> None:
-    """Ingest the paragraphs if they are not there, ask, score."""
-    if base_url is not None and (order is not Order.BEST_FIRST or context_tokens is not None):
+    """Ingest the library if it is not there, ask, score."""
+    if base_url is not None and (order is not Order.BEST_FIRST or context_tokens or neighbours):
         raise typer.BadParameter("a server at --base-url makes its prompts itself")
     CACHE.mkdir(exist_ok=True)
     chosen = _questions(half, questions)
+    library = documents(_rows("corpus.jsonl"), grouping)
 
     async def run() -> list[Outcome]:
-        async with _client(engine, base_url, threads, context_tokens) as client:
-            await _ingest(client)
-            with patch.object(prompting, "compose", OrderedPrompt(order)):
+        data_dir = CACHE / (
+            "squad2-library" if grouping is Grouping.PARAGRAPHS else "squad2-articles"
+        )
+        async with _client(engine, base_url, threads, context_tokens, data_dir) as client:
+            await _ingest(client, library)
+            with (
+                patch.object(prompting, "compose", OrderedPrompt(order)),
+                patch.object(answering, "number_sources", WithNeighbours(neighbours)),
+            ):
                 return [
-                    await _ask(client, question, context_only=context_only)
+                    await _ask(client, question, library, context_only=context_only)
                     for question in track(chosen, description="Asking", console=_console)
                 ]
 
@@ -92,12 +107,18 @@ def main(
         context_only=context_only,
         order=order,
         context_tokens=context_tokens,
+        documents=grouping,
+        neighbours=neighbours,
     )
 
 
 @asynccontextmanager
 async def _client(
-    engine: str, base_url: str | None, threads: int | None, context_tokens: int | None
+    engine: str,
+    base_url: str | None,
+    threads: int | None,
+    context_tokens: int | None,
+    data_dir: Path,
 ) -> AsyncGenerator[httpx.AsyncClient]:
     """Of the server at `base_url`, or of our application in this process."""
     async with AsyncExitStack() as stack:
@@ -119,7 +140,7 @@ async def _client(
                 return RecordedModel(file=file, start=start, context_tokens=WINDOW)
 
             stack.enter_context(patch.object(wiring, "start_llm", recorded))
-            environ = {"PRIVATEGPT_DATA_DIR": str(CACHE / "squad2-library")}
+            environ = {"PRIVATEGPT_DATA_DIR": str(data_dir)}
             if context_tokens is not None:
                 environ["PRIVATEGPT_RETRIEVAL__CONTEXT_TOKENS"] = str(context_tokens)
             settings = load_settings(environ)
@@ -136,24 +157,22 @@ async def _client(
         )
 
 
-def _rows(name: str) -> list[dict[str, Any]]:
+def _rows(name: str) -> list[Row]:
     text = (EVAL / "squad2" / name).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines() if line]
 
 
-async def _ingest(client: httpx.AsyncClient) -> None:
-    for row in track(_rows("corpus.jsonl"), description="Ingesting", console=_console):
-        metadata = json.dumps({"title": row["title"], "url": URL + row["_id"]})
-        name = row["_id"].replace("#", "-") + ".txt"
+async def _ingest(client: httpx.AsyncClient, library: Documents) -> None:
+    for file in track(list(library.files()), description="Ingesting", console=_console):
         reply = await client.post(
             "/v1/ingest",
-            files={"file": (name, row["text"].encode(), "text/plain")},
-            data={"metadata": metadata},
+            files={"file": (file.name, file.text.encode(), "text/plain")},
+            data={"metadata": json.dumps(file.metadata)},
         )
         reply.raise_for_status()
 
 
-def _questions(half: str, count: int) -> list[dict[str, Any]]:
+def _questions(half: str, count: int) -> list[Row]:
     """A fixed sample: even places are for tuning, odd ones for the report."""
     rows = _rows("qa.jsonl")
     random.Random(SEED).shuffle(rows)  # noqa: S311 - a sample, not a secret
@@ -164,7 +183,7 @@ def _questions(half: str, count: int) -> list[dict[str, Any]]:
 
 
 async def _ask(
-    client: httpx.AsyncClient, question: dict[str, Any], *, context_only: bool
+    client: httpx.AsyncClient, question: Row, library: Documents, *, context_only: bool
 ) -> Outcome:
     started = time.perf_counter()
     reply = await client.post(
@@ -190,11 +209,12 @@ async def _ask(
         gold=tuple(question["answers"]),
         answer=choice["message"]["content"] or "",
         cited=tuple(
-            citation["source_url"].removeprefix(URL) for citation in body.get("citations") or ()
+            paragraph
+            for citation in body.get("citations") or ()
+            for paragraph in library.cited(citation)
         ),
         retrieved=tuple(
-            source["document"]["doc_metadata"]["url"].removeprefix(URL)
-            for source in choice["sources"] or ()
+            paragraph for source in choice["sources"] or () for paragraph in library.read(source)
         ),
         grounded=bool(body.get("grounded")),
         seconds=time.perf_counter() - started,
@@ -210,6 +230,10 @@ def _write(scores: Scores, **settings: Any) -> None:
         name = f"{name}-{settings['order']}"
     if settings["context_tokens"] is not None:
         name = f"{name}-{settings['context_tokens']}"
+    if settings["documents"] is not Grouping.PARAGRAPHS:
+        name = f"{name}-{settings['documents']}"
+    if settings["neighbours"]:
+        name = f"{name}-neighbours-{settings['neighbours']}"
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     _console.print_json(data=result)

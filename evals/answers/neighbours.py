@@ -1,0 +1,36 @@
+"""Sources with the chunks around them, to see whether these make better answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privategpt.domain.answers import Source
+from privategpt.domain.documents import RetrievedChunk
+from privategpt.domain.library import StateStore
+from privategpt.services.sources import number_sources
+
+
+class WithNeighbours:
+    """Stands in for `number_sources`: each chunk comes with `reach` before and after it.
+
+    The budget of the prompt stays as it is, so neighbours take the place of what ranks lower.
+    """
+
+    def __init__(self, reach: int) -> None:
+        self._reach = reach
+
+    async def __call__(
+        self, retrieved: Sequence[RetrievedChunk], *, tenant: str, state: StateStore, after: int = 0
+    ) -> tuple[Source, ...]:
+        """The numbered sources."""
+        wider: list[RetrievedChunk] = []
+        for hit in retrieved:
+            before, behind = await state.neighbours(tenant, hit.chunk, reach=self._reach)
+            around = [
+                RetrievedChunk(chunk=chunk, document=hit.document, score=hit.score)
+                for chunk in (*before, *behind)
+            ]
+            wider += [hit, *around]
+        known = {one.chunk.chunk_id: one for one in reversed(wider)}
+        unique = [one for one in wider if known[one.chunk.chunk_id] is one]
+        return await number_sources(unique, tenant=tenant, state=state, after=after)
