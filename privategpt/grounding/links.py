@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+from privategpt.grounding.lexicon import lowered
 from privategpt.grounding.markdown import Piece
 
 MAX_LABEL_LENGTH = 300
@@ -191,7 +192,7 @@ def _target(link: re.Match[str]) -> str:
 
 def _held_from(shape: str, at: int) -> int:
     for length in range(min(_LONGEST_BEGINNING, len(shape) - at), 0, -1):
-        tail = shape[-length:].lower()
+        tail = lowered(shape[-length:])
         if any(beginning.startswith(tail) for beginning in _BEGINNINGS):
             return len(shape) - length
     return len(shape)

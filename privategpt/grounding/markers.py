@@ -26,7 +26,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from privategpt.grounding.lexicon import words
+from privategpt.grounding.lexicon import lowered, words
 from privategpt.grounding.markdown import CodeLexer, Piece
 
 MAX_MARKER_LENGTH = 80
@@ -311,7 +311,7 @@ def _may_become_marker(text: str) -> bool:
     doubled = len(_OPENERS.findall(text)) > 1 or re.match(rf"{_OPEN}{_S}{_OPEN}", text)
     if not doubled and re.search(_CLOSE, text):
         return False
-    *words, last = ["", *_LETTERS.findall(text.casefold())]
+    *words, last = ["", *_LETTERS.findall(lowered(text))]
     complete = _WORDS | _JOINERS | _PAGES
     ends_in_word = bool(_LETTERS.match(text[-1]))
     return all(word in complete for word in words if word) and (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from privategpt.grounding.lexicon import words
+from privategpt.grounding.lexicon import lowered, words
 
 _UNIT_NAMES = {
     "%": "% percent pct prozent procent prósent pourcent porcento percentuale パーセント",
@@ -191,11 +191,11 @@ def _read_dates(text: str) -> tuple[set[int], set[tuple[int, int]], str]:
         return " " * len(found[0])
 
     def day_month(found: re.Match[str]) -> str:
-        dates.add((_MONTHS[found[2].lower()], int(found[1])))
+        dates.add((_MONTHS[lowered(found[2])], int(found[1])))
         return " " * len(found[0])
 
     def month_day(found: re.Match[str]) -> str:
-        dates.add((_MONTHS[found[1].lower()], int(found[2])))
+        dates.add((_MONTHS[lowered(found[1])], int(found[2])))
         return " " * len(found[0])
 
     def cjk_date(found: re.Match[str]) -> str:
@@ -279,11 +279,11 @@ def _counted(word: str | None) -> str:
 def _number_words(text: str) -> list[Quantity]:
     found: list[Quantity] = []
     for match in _NUMBER_WORD.finditer(text):
-        word = (match["word"] or "").lower()
+        word = lowered(match["word"] or "")
         value = float(
             _NUMBER_WORDS[word]
             if word
-            else _NUMBER_WORDS[match["tens"].lower()] + _NUMBER_WORDS[match["ones"].lower()]
+            else _NUMBER_WORDS[lowered(match["tens"])] + _NUMBER_WORDS[lowered(match["ones"])]
         )
         after = (match["after"] or "").lower()
         if after == "hundred":

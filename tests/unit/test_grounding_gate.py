@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from privategpt.grounding.gate import (
     Ground,
@@ -137,3 +139,34 @@ def test_where_every_noun_is_capitalised_nouns_are_no_names() -> None:
 )
 def test_times_of_day_are_compared_as_times(sentence: str, passage: str, contradicts: bool) -> None:
     assert bool(contradictions(sentence, passage)) is contradicts
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("NİNE BOOKS", "NINE BOOKS"),
+        ("ſix books", "six books"),
+        ("TWENTY-SİX", "TWENTY-SIX"),
+        ("5 APRİL 2019", "5 APRIL 2019"),
+        ("ſeptember 5, 2020", "September 5, 2020"),
+    ],
+)
+def test_letters_that_patterns_take_for_others_are_read_as_these(written: str, plain: str) -> None:
+    assert read_figures(written) == read_figures(plain)
+
+
+PIECES = st.sampled_from(
+    [
+        "5 ", "24 °C", "23.8", "9" * 400, "km ", "nine ", "NİNE ", "ſix ", "MAY ", "mİl ", "APRİL ",
+        "12:30 ", "p.m.", "2020-13-99", "٣", "²", "½", "1,000.", "$", "-", " ", "\n", "月",
+        "年", "日", "not ", "K", "ß", "ſ", "ı", "İ",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=8).map("".join)
+
+
+@given(sentence=TEXTS, passage=TEXTS)
+def test_any_two_texts_can_be_held_against_each_other(sentence: str, passage: str) -> None:
+    found = compare(read_statement(sentence), read_statement(passage))
+    assert 0 <= found.numbers_found <= found.numbers
+    assert compare(read_statement(sentence), read_statement(sentence)).contradictions == ()

@@ -77,6 +77,7 @@ FRAGMENTS = st.sampled_from(
     [
         "[", "]", "(", ")", "![", "](", "http://", "https://ok.example/a", "evil.example", " ",
         "\n", "<", "img ", ">", "`", "a", "//", "www.", "/", ".", "<a ", "#", "x",
+        "httpſ://",
     ]
 )  # fmt: skip
 
