@@ -43,7 +43,7 @@ def extended_name(disposition: bytes) -> str | None:
         return None
     try:
         return unquote_to_bytes(found[2]).decode(found[1].decode("ascii"))
-    except (LookupError, UnicodeDecodeError):
+    except (LookupError, UnicodeError):  # some of Python's codecs raise the latter itself
         return None
 
 
@@ -54,7 +54,8 @@ def display_name(name: str) -> str:
     percent-encoded, wrote as a mail header does or read as Latin-1 is repaired where it can have
     been nothing else. Raises `InvalidRequest` where no name is left.
     """
-    repaired = _without_escapes(_without_mojibake(_without_encoded_words(name)))
+    name = _without_surrogates(_without_encoded_words(_without_surrogates(name)))
+    repaired = _without_escapes(_without_mojibake(name))
     last = re.split(r"[/\\]", repaired)[-1]
     shown = "".join(character for character in last if _is_shown(character)).strip()
     if shown.strip(". ") == "":
@@ -69,6 +70,11 @@ def _is_shown(character: str) -> bool:
         unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"}
         and character not in _DIRECTION_OVERRIDES
     )
+
+
+def _without_surrogates(name: str) -> str:
+    """Charsets such as UTF-7 can write halves of characters, which no other can."""
+    return name.encode("utf-8", errors="ignore").decode("utf-8")
 
 
 def _without_encoded_words(name: str) -> str:

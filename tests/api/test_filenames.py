@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from contextlib import suppress
+from encodings.aliases import aliases
 from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
@@ -13,7 +15,7 @@ from privategpt.api.filenames import MAX_NAME, decoded_name, display_name, exten
 from privategpt.domain.errors import InvalidRequest
 
 
-@given(st.text(max_size=700))
+@given(st.text(max_size=700) | st.text(st.sampled_from("\ud800\udfff%C3A9é.a/"), max_size=20))
 def test_a_name_is_one_component_without_controls_whatever_was_sent(name: str) -> None:
     try:
         shown = display_name(name)
@@ -84,6 +86,8 @@ def test_names_are_repaired_where_they_can_have_been_nothing_else(name: str, sho
         (b"form-data; filename*=iso-8859-1''caf%E9.txt; name=file", "café.txt"),
         (b"form-data; filename*=none''%E9", None),
         (b"form-data; filename*=utf-8''%E9", None),
+        (b"form-data; filename*=undefined''a.txt", None),
+        (b"form-data; filename*=punycode''%5c", None),
         (b"form-data; filename=\"a; filename*=utf-8''b\"", None),
         (b'form-data; filename="a.txt"', None),
     ],
@@ -92,6 +96,17 @@ def test_a_name_in_the_extended_form_is_read_as_it_says(
     disposition: bytes, name: str | None
 ) -> None:
     assert extended_name(disposition) == name
+
+
+CHARSETS = sorted({*aliases.values(), "undefined", "idna", "none"})
+
+
+@given(charset=st.sampled_from(CHARSETS), value=st.text(st.sampled_from("%0F5cCud8+2AA-.a")))
+def test_a_name_in_any_charset_is_read_or_is_none(charset: str, value: str) -> None:
+    written = extended_name(f"form-data; filename*={charset}''{value}".encode())
+    for name in (written or "", f"=?{charset}?q?{value}?="):
+        with suppress(InvalidRequest):
+            display_name(name).encode("utf-8")
 
 
 def test_a_very_long_name_keeps_its_extension() -> None:

@@ -166,7 +166,20 @@ def test_calls_that_are_written_at_once_become_blocks_one_after_the_other() -> N
     assert text_of({"content": found}) == "Let me look.Aside. More."
 
 
-@pytest.mark.parametrize("written", ['{"a": ', "[1]", '"word"'])
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"a": ',
+        "[1]",
+        '"word"',
+        '{"a": NaN, "b": "\\ud800"}',
+        '{"a": 1e999}',
+        '{"a": ' * 3000,
+        '{"a": ' * 3000 + "1" + "}" * 3000,
+        '{"a": "\ud800"}',
+    ],
+    ids=lambda written: written[:12].encode("ascii", "replace").decode(),
+)
 def test_arguments_that_are_no_object_are_handed_on_as_text(written: str) -> None:
     fold, found = MessageFold(), encoder()
     for event in [AnswerStarted(), call(0, written, name="find"), *END]:

@@ -122,6 +122,11 @@ def test_a_call_without_a_name_never_goes_out() -> None:
     assert not reader.any_seen
 
 
+def test_brackets_without_end_belong_to_their_call() -> None:
+    opened = read(entry(name="find", arguments="[" * 5000), entry(name="find", arguments="]"))
+    assert calls(opened) == [("new_0", "find", "[" * 5000 + "]")]
+
+
 def test_what_was_written_counts_for_every_call() -> None:
     reader = ToolCallReader()
     reader.read(entry(0, "a", "f", "{}"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any, cast
 
 from privategpt.api.encode.views import Json
+from privategpt.api.jsontext import parse
 
 
 class MessageFold:
@@ -28,6 +28,8 @@ class MessageFold:
                     self._arguments = []
                 case "content_block_delta":
                     self._add_piece(self._blocks[-1], event["delta"])
+                case "content_block_stop":
+                    self._end_block(self._blocks[-1])
                 case "message_delta":
                     self._end(event)
                 case _:
@@ -47,7 +49,11 @@ class MessageFold:
                 block["citations"] = [*block["citations"], delta["citation"]]
             case _:
                 self._arguments.append(delta["partial_json"])
-                block["input"] = _object("".join(self._arguments))
+
+    def _end_block(self, block: Json) -> None:
+        # Read once: a file that a model writes comes in thousands of pieces.
+        if self._arguments:
+            block["input"] = _object("".join(self._arguments))
 
     def _end(self, event: Json) -> None:
         shown: Json = {key: event[key] for key in ("sources", "grounded") if key in event}
@@ -58,8 +64,8 @@ class MessageFold:
 def _object(arguments: str) -> dict[str, Any]:
     """A call's arguments; what is no JSON object, as a model may write, is handed on as text."""
     try:
-        value: object = json.loads(arguments)
-    except ValueError:
+        value: object = parse(arguments.encode("utf-8", errors="surrogatepass"))
+    except ValueError:  # NaN, infinities and endless nesting too, which no reply can carry
         return {"INVALID_JSON": arguments}
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)

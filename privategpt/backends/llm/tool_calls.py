@@ -35,7 +35,7 @@ class _OpenCall:
         """Whether the arguments are whole JSON already, so that more of them cannot follow."""
         try:
             json.loads(self.arguments)
-        except ValueError:
+        except (ValueError, RecursionError):  # a model may open brackets without end
             return False
         return True
 
