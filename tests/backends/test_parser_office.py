@@ -196,8 +196,38 @@ def test_sheets_are_documents_with_values_as_shown(tmp_path: Path) -> None:
         "|  | 42 |  |  | text",
         "0.3 | odd",
         "2021-01-01 | 2.5% | 12:00:00 | 1.5 | 2% | 2021-01-01 | 2021-01-01 18:00:00 |"
-        " 1899-12-31 06:00:00 | 7 | 8 | -5",
+        " 06:00:00 | 7 | 8 | -5",
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "shown"),
+    [
+        ("[$CHF-807] #,##0.00", "1234.5", "1234.5"),
+        ("[$USD] 0.00", "12.25", "12.25"),
+        ("#,##0 [$HKD]", "800", "800"),
+        ("[White]0.0", "0.5", "0.5"),
+        ("_-* #,##0.00_-", "7.5", "7.5"),
+        ("*d0.0", "7.5", "7.5"),
+        ("[h]:mm:ss", "1.0625", "25:30:00"),
+        ("[Red][hh]:mm", "40", "960:00:00"),
+        ("[$-F400]h:mm:ss AM/PM", "0.75", "18:00:00"),
+        ("h:mm", "1.25", "06:00:00"),
+        ("h:mm", "44197.75", "2021-01-01 18:00:00"),
+        ("[$-409]d mmm yyyy", "1", "1900-01-01"),
+        ("yyyy", "59", "1900-02-28"),
+        ("yyyy", "61", "1900-03-01"),
+    ],
+)
+def test_a_number_is_shown_as_its_format_says(
+    code: str, value: str, shown: str, tmp_path: Path
+) -> None:
+    styles = (
+        f'<numFmts><numFmt numFmtId="164" formatCode="{code}"/></numFmts>'
+        '<cellXfs><xf numFmtId="164"/></cellXfs>'
+    )
+    data = xlsx({"S": f'<row><c s="0"><v>{value}</v></c></row>'}, styles=styles)
+    assert read_one(tmp_path, "a.xlsx", data) == shown
 
 
 def test_a_value_far_to_the_right_does_not_draw_a_line_of_blanks(tmp_path: Path) -> None:

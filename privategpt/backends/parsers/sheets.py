@@ -29,16 +29,25 @@ from privategpt.domain.documents import ParsedDocument, ParsedFile
 
 _REFERENCE = re.compile(r"^([A-Z]{1,3})(\d{1,7})$")
 _BUILTIN_DATES = frozenset((*range(14, 18), 22, *range(27, 32), *range(50, 59)))
-_BUILTIN_TIMES = frozenset((18, 19, 20, 21, 45, 46, 47))
+_BUILTIN_TIMES = frozenset((18, 19, 20, 21, 45, 47))
+_BUILTIN_ELAPSED = 46
 _BUILTIN_PERCENTS = {9: 0, 10: 2}
-_QUOTED = re.compile(r'"[^"]*"|\\.|_.|\[[^\]hms]*\]', re.IGNORECASE)
+_ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
+_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?!(?:h+|m+|s+)\])[^\]]*\]', re.IGNORECASE)
+"""What a format says word for word, and colours, conditions, languages and currencies."""
+
+_FIRST_OF_MARCH_1900 = 61
+"""Days before it are counted as if 1900 had been a leap year, as Lotus 1-2-3 did."""
+
+_FIRST_PLAUSIBLE_DAY = 367  # a time of less is a sum of hours, not one in 1900
 _MAX_GAP = 30
 """Empty cells between two values that are kept as such; a longer gap is no table any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """How a number is shown: as a date, a time, a percentage with some digits, or as it is."""
+    """How a number is shown: as a date, a time of day, a time that has elapsed, a percentage with
+    some digits, or as it is."""
 
     kind: str = "number"
     digits: int = 0
@@ -138,15 +147,19 @@ def _format_of(number: str, codes: dict[str | None, str]) -> _Format:
         return _Format("percent", _BUILTIN_PERCENTS[builtin])
     if builtin in _BUILTIN_DATES:
         return _Format("date")
+    if builtin == _BUILTIN_ELAPSED:
+        return _Format("elapsed")
     return _Format("time") if builtin in _BUILTIN_TIMES else _PLAIN
 
 
 def _format_of_code(code: str) -> _Format:
-    code = _QUOTED.sub("", code.partition(";")[0]).lower()
+    code = _LITERAL.sub("", code.partition(";")[0]).lower()
     if "%" in code:
         return _Format("percent", len(code.partition(".")[2].rstrip("%").strip()))
     if re.search(r"[yd]", code):
         return _Format("date")
+    if _ELAPSED.search(code):
+        return _Format("elapsed")
     return _Format("time") if re.search(r"[hs]", code) else _PLAIN
 
 
@@ -263,13 +276,22 @@ def _shown_number(value: str, shape: _Format, epoch: datetime) -> str:
         return value
     if shape.kind == "percent":
         return f"{number * 100:.{max(shape.digits, 0)}f}%"
-    if shape.kind in {"date", "time"} and 0 <= number < 2_958_466:
-        moment = epoch + timedelta(seconds=round(number * 86_400))
-        if shape.kind == "time" and number < 1:
-            return f"{moment:%H:%M:%S}"
-        return f"{moment:%Y-%m-%d}" if number == int(number) else f"{moment:%Y-%m-%d %H:%M:%S}"
+    if shape.kind in {"date", "time", "elapsed"} and 0 <= number < 2_958_466:
+        return _shown_moment(number, shape.kind, epoch)
     # Stored with 17 digits (0.1 + 0.2 style); shown, as spreadsheets do, with 15.
     return value if value.lstrip("-").isdigit() else f"{number:.15g}"
+
+
+def _shown_moment(days: float, kind: str, epoch: datetime) -> str:
+    seconds = round(days * 86_400)
+    if kind == "elapsed":
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    moment = epoch + timedelta(seconds=seconds)
+    if kind == "time" and days < _FIRST_PLAUSIBLE_DAY:
+        return f"{moment:%H:%M:%S}"
+    if epoch.year == 1899 and days < _FIRST_OF_MARCH_1900:
+        moment += timedelta(days=1)
+    return f"{moment:%Y-%m-%d}" if days == int(days) else f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def _comments(package: Package, part: str) -> list[str]:
