@@ -212,10 +212,9 @@ def _settings(
     *, host: str | None = None, port: int | None = None, data_dir: Path | None = None
 ) -> Settings:
     """The operator's settings with the command line's options over them."""
-    settings = load_settings()
     chosen: dict[str, Any] = {"host": host, "port": port, "data_dir": data_dir}
     given = {key: value for key, value in chosen.items() if value is not None}
-    return settings.model_copy(update={"server": settings.server.model_copy(update=given)})
+    return load_settings(options={"server": given})
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -136,8 +136,4 @@ def _days(days: float) -> timedelta:
 
 
 def _settings(data_dir: Path | None) -> Settings:
-    settings = load_settings()
-    if data_dir is None:
-        return settings
-    server = settings.server.model_copy(update={"data_dir": data_dir})
-    return settings.model_copy(update={"server": server})
+    return load_settings(options={} if data_dir is None else {"server": {"data_dir": data_dir}})

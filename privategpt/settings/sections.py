@@ -1,41 +1,103 @@
-"""The operator's choices: settings.yaml, profiles over it, environment variables over both.
-
-Read once by `wiring`; nothing else looks at the environment. Unknown keys are refused.
-"""
+"""Every setting: its default, and what it may be."""
 
 from __future__ import annotations
 
-import difflib
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
-    ValidationError,
     model_validator,
 )
 
-from privategpt.domain.errors import InvalidSettings
+from privategpt.domain.access import require_tenant_name
+from privategpt.domain.errors import InvalidRequest
 
-PREFIX = "PRIVATEGPT_"
-DEFAULT_FOLDER = Path(__file__).parent.parent
+A_YEAR_S = 31_536_000
+MOST = 10**15
+"""Beyond every size that is meant, and within what databases and timers can count."""
 
-Port = Annotated[int, Field(ge=0, le=65535)]
-Seconds = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
+
+def _number(value: object) -> object:
+    """Python takes true for 1, and YAML reads `on` and `yes` as true."""
+    if isinstance(value, bool):
+        raise ValueError("Input should be a number")  # noqa: TRY004 - what pydantic catches
+    return value
+
+
+def _off(mode: object) -> object:
+    """YAML reads a bare `off` as false."""
+    return "off" if mode is False else mode
+
+
+def _named(path: object) -> object:
+    """An empty path is the folder in which the command happens to be started."""
+    if path == "":
+        raise ValueError("Input should be a path, and is empty")
+    return path
+
+
+def _home(path: Path) -> Path:
+    """YAML knows no `~`, and neither does a container's environment."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"nobody knows where {str(path)!r} is: write the whole path") from error
+
+
+def _address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        found = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        found = False
+    if not found:
+        raise ValueError("Input should be an address, as in http://127.0.0.1:8080")
+    return url
+
+
+def _origin(origin: str) -> str:
+    """As browsers send it: in small letters, without the slash that a copied address ends with."""
+    origin = origin.rstrip("/")
+    scheme, _, host = origin.partition("://")
+    if origin != "*" and (not scheme or not host or "/" in host):
+        raise ValueError("Input should be an origin, as in https://chat.example.org, or *")
+    return origin.lower() if scheme.lower() in ("http", "https") else origin
+
+
+def _tenant(name: str) -> str:
+    try:
+        return require_tenant_name(name)
+    except InvalidRequest as error:
+        raise ValueError(error.message) from error
+
+
+Port = Annotated[int, BeforeValidator(_number), Field(ge=0, le=65535)]
+Seconds = Annotated[float, BeforeValidator(_number), Field(gt=0, le=A_YEAR_S)]
+Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=MOST)]
+CountOrZero = Annotated[int, BeforeValidator(_number), Field(ge=0, le=MOST)]
+Text = Annotated[str, Field(min_length=1)]
+Address = Annotated[str, AfterValidator(_address)]
+FilePath = Annotated[Path, BeforeValidator(_named), AfterValidator(_home)]
+TenantName = Annotated[str, AfterValidator(_tenant)]
 
 
 class Section(BaseModel):
     """A group of keys; whatever is not one of them is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_commented_out(cls, keys: object) -> object:
+        return {} if keys is None else keys
 
 
 class ServerSettings(Section):
@@ -44,24 +106,24 @@ class ServerSettings(Section):
     host: str = "127.0.0.1"
     port: Port = 8001
     allow_open_bind: bool = False
-    data_dir: Path = Path("local_data")
+    data_dir: FilePath = Path("local_data")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["console", "json"] = "console"
-    traces_url: str | None = None
+    traces_url: Address | None = None
     max_upload_bytes: Count = 100_000_000
     max_body_bytes: Count = 20_000_000
     body_grace_s: Seconds = 30.0
     shutdown_grace_s: Seconds = 10.0
     heartbeat_s: Seconds = 15.0
     dialect: Literal["auto", "openai", "privategpt"] = "auto"
-    public_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
-    cors_origins: tuple[str, ...] = ()
+    public_url: Address | None = None
+    cors_origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = ()
 
 
 class AuthSettings(Section):
     """Whether requests need a key."""
 
-    enabled: Literal["auto"] | bool = "auto"
+    enabled: Literal["auto", True, False] = "auto"
 
 
 class TenantLimits(Section):
@@ -70,7 +132,7 @@ class TenantLimits(Section):
     requests_per_minute: Count | None = None
     answers_at_once: Count | None = None
     stored_bytes: Count | None = None
-    searches_per_day: Annotated[int, Field(ge=0)] | None = None
+    searches_per_day: CountOrZero | None = None
 
 
 class LimitSettings(Section):
@@ -79,21 +141,21 @@ class LimitSettings(Section):
     requests_per_minute: Count | None = None
     answers_at_once: Count | None = None
     stored_bytes: Count | None = None
-    tenants: dict[str, TenantLimits] = Field(default_factory=dict[str, TenantLimits])
+    tenants: dict[TenantName, TenantLimits] = Field(default_factory=dict[str, TenantLimits])
 
 
 class LlmSettings(Section):
     """Which language model writes the answers."""
 
     mode: Literal["embedded", "openai", "llamaindex"] = "embedded"
-    model: str | None = None
-    model_path: Path | None = None
-    context_tokens: Annotated[int, Field(ge=512)] | None = None
+    model: Text | None = None
+    model_path: FilePath | None = None
+    context_tokens: Annotated[Count, Field(ge=512)] | None = None
     slots: Count = 2
     threads: Count | None = None
-    base_url: str | None = None
+    base_url: Address | None = None
     api_key: SecretStr | None = None
-    llamaindex_class: str | None = None
+    llamaindex_class: Text | None = None
     llamaindex_args: dict[str, Any] = Field(default_factory=dict[str, Any])
     remote_images: bool = False
     max_waiting: Count = 256
@@ -106,24 +168,19 @@ class EmbeddingSettings(Section):
     """Which model turns text into vectors."""
 
     mode: Literal["embedded", "openai", "llamaindex"] = "embedded"
-    model: str | None = None
+    model: Text | None = None
     query_prompt: str | None = None
     passage_prompt: str | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     batch_size: Count = 32
     threads: Count | None = None
-    base_url: str | None = None
+    base_url: Address | None = None
     api_key: SecretStr | None = None
     dimensions: Count | None = None
     max_tokens: Count | None = None
-    llamaindex_class: str | None = None
+    llamaindex_class: Text | None = None
     llamaindex_args: dict[str, Any] = Field(default_factory=dict[str, Any])
     timeout_s: Seconds = 60.0
-
-
-def _off(mode: object) -> object:
-    """YAML reads a bare `off` as false."""
-    return "off" if mode is False else mode
 
 
 class RerankSettings(Section):
@@ -132,10 +189,10 @@ class RerankSettings(Section):
     mode: Annotated[Literal["off", "sentence_transformers", "openai"], BeforeValidator(_off)] = (
         "off"
     )
-    model: str | None = None
-    base_url: str | None = None
+    model: Text | None = None
+    base_url: Address | None = None
     api_key: SecretStr | None = None
-    candidates: Annotated[int, Field(ge=1, le=1000)] = 50
+    candidates: Annotated[Count, Field(le=1000)] = 50
     batch_size: Count = 16
     timeout_s: Seconds = 60.0
 
@@ -144,9 +201,9 @@ class VectorSettings(Section):
     """Where vectors are kept."""
 
     mode: Literal["embedded", "server"] = "embedded"
-    url: str | None = None
+    url: Address | None = None
     api_key: SecretStr | None = None
-    collection: str = "privategpt"
+    collection: Text = "privategpt"
     prefer_grpc: bool = True
     timeout_s: Seconds = 10.0
     quantization: Literal["auto", "none", "int8", "turbo", "binary"] = "auto"
@@ -161,9 +218,9 @@ class StateSettings(Section):
 class RetrievalSettings(Section):
     """How context is found for an answer."""
 
-    candidates: Annotated[int, Field(ge=1, le=1000)] = 100
-    context_chunks: Annotated[int, Field(ge=1, le=50)] = 6
-    context_tokens: Annotated[int, Field(ge=1)] | None = None
+    candidates: Annotated[Count, Field(le=1000)] = 100
+    context_chunks: Annotated[Count, Field(le=50)] = 6
+    context_tokens: Count | None = None
 
 
 class IngestionSettings(Section):
@@ -173,12 +230,12 @@ class IngestionSettings(Section):
     parse_timeout_s: Seconds = 120.0
     parse_memory_bytes: Count = 1_500_000_000
     max_pages: Count = 10_000
-    ocr: Literal["auto", "off"] = "auto"
-    ocr_languages: Annotated[tuple[str, ...], Field(min_length=1)] = ("eng",)
+    ocr: Annotated[Literal["auto", "off"], BeforeValidator(_off)] = "auto"
+    ocr_languages: Annotated[tuple[Text, ...], Field(min_length=1)] = ("eng",)
     ocr_page_timeout_s: Seconds = 30.0
     max_jobs: Count = 1000
     max_jobs_bytes: Count = 10_000_000_000
-    keep_jobs_days: Count = 7
+    keep_jobs_days: Annotated[Count, Field(le=36500)] = 7
 
 
 Style = Literal["chunks", "citations", "annotations"]
@@ -191,7 +248,7 @@ class AnswerSettings(Section):
     remove_foreign_links: bool = True
     unknown_model: Literal["refuse", "default"] = "refuse"
     verifier: Literal["support", "cross_encoder", "judge"] = "support"
-    verifier_model: str | None = None
+    verifier_model: Text | None = None
 
 
 class ModelSettings(Section):
@@ -200,7 +257,7 @@ class ModelSettings(Section):
     `citation_style` None is that of `answers`.
     """
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Text
     use_context: bool = False
     citation_style: tuple[Style, ...] | None = None
     context_only: bool = False
@@ -214,10 +271,17 @@ MODELS = (
 )
 
 
+def _each_once(models: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]:
+    ids = [model.id for model in models]
+    if twice := {name for name in ids if ids.count(name) > 1}:
+        raise ValueError(f"{min(twice)!r} is there twice")
+    return models
+
+
 class SearxngSettings(Section):
     """The operator's own SearXNG server."""
 
-    url: str | None = None
+    url: Address | None = None
 
 
 class BraveSettings(Section):
@@ -236,11 +300,11 @@ class WebSearchSettings(Section):
     """Which search engine answers `web_search: true`, and how often."""
 
     provider: Literal["searxng", "brave", "tavily", "ddgs"] | None = None
-    searches_per_day: Annotated[int, Field(ge=0)] = 1000
-    results: Annotated[int, Field(ge=1, le=20)] = 5
+    searches_per_day: CountOrZero = 1000
+    results: Annotated[Count, Field(le=20)] = 5
     deadline_s: Seconds = 5.0
     max_bytes: Count = 1_000_000
-    language: str | None = None
+    language: Text | None = None
     searxng: SearxngSettings = SearxngSettings()
     brave: BraveSettings = BraveSettings()
     tavily: TavilySettings = TavilySettings()
@@ -275,7 +339,9 @@ class Settings(Section):
     ingestion: IngestionSettings = IngestionSettings()
     web_search: WebSearchSettings = WebSearchSettings()
     answers: AnswerSettings = AnswerSettings()
-    models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)] = MODELS
+    models: Annotated[
+        tuple[ModelSettings, ...], Field(min_length=1), AfterValidator(_each_once)
+    ] = MODELS
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret among them, for the log to hide."""
@@ -289,89 +355,3 @@ def _secrets(section: BaseModel) -> Iterator[str]:
             yield value.get_secret_value()
         elif isinstance(value, BaseModel):
             yield from _secrets(value)
-
-
-def load_settings(
-    environ: Mapping[str, str] | None = None, *, folder: Path = DEFAULT_FOLDER
-) -> Settings:
-    """Read settings.yaml in `folder`, the profiles of PRIVATEGPT_PROFILES over it (from
-    PRIVATEGPT_SETTINGS_FOLDER, else from `folder`), and PRIVATEGPT_SECTION__KEY over both.
-
-    Raises `InvalidSettings`, naming the key and the nearest one that exists.
-    """
-    environ = os.environ if environ is None else environ
-    tree = _read_yaml(folder / "settings.yaml", required=False)
-    profile_folder = Path(environ.get(f"{PREFIX}SETTINGS_FOLDER", str(folder)))
-    for profile in environ.get(f"{PREFIX}PROFILES", "").split(","):
-        if profile.strip():
-            path = profile_folder / f"settings-{profile.strip()}.yaml"
-            tree = _merge(tree, _read_yaml(path, required=True))
-    for keys, value in _environment_overrides(environ):
-        tree = _merge(tree, _nest(keys, value))
-    try:
-        return Settings.model_validate(tree)
-    except ValidationError as error:
-        raise InvalidSettings(_explain(error)) from error
-
-
-def _read_yaml(path: Path, *, required: bool) -> dict[str, Any]:
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        if required:
-            raise InvalidSettings(f"Settings file {path.name!r} does not exist") from error
-        return {}
-    except yaml.YAMLError as error:
-        raise InvalidSettings(f"Settings file {path.name!r} is not YAML: {error}") from error
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        raise InvalidSettings(f"Settings file {path.name!r} must be a mapping of sections")
-    return cast("dict[str, Any]", loaded)
-
-
-def _environment_overrides(environ: Mapping[str, str]) -> Iterator[tuple[list[str], Any]]:
-    if data_dir := environ.get(f"{PREFIX}DATA_DIR"):
-        yield ["server", "data_dir"], data_dir
-    for name in sorted(environ):
-        if name.startswith(PREFIX) and "__" in name:
-            keys = name.removeprefix(PREFIX).lower().split("__")
-            yield keys, yaml.safe_load(environ[name])
-
-
-def _nest(keys: list[str], value: Any) -> dict[str, Any]:
-    for key in reversed(keys):
-        value = {key: value}
-    return cast("dict[str, Any]", value)
-
-
-def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for key, value in above.items():
-        old = merged.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = _merge(cast("dict[str, Any]", old), cast("dict[str, Any]", value))
-        else:
-            merged[key] = value
-    return merged
-
-
-def _explain(error: ValidationError) -> str:
-    lines: list[str] = []
-    for problem in error.errors(include_input=False, include_url=False):
-        location = [str(part) for part in problem["loc"]]
-        name = ".".join(location)
-        if problem["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(name, list(_all_keys(Settings)), n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            lines.append(f"Unknown setting {name!r}{hint}")
-        else:
-            lines.append(f"Setting {name!r}: {problem['msg']}")
-    return "\n".join(lines)
-
-
-def _all_keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    for name, field in section.model_fields.items():
-        yield prefix + name
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _all_keys(field.annotation, f"{prefix}{name}.")
