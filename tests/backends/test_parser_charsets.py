@@ -87,6 +87,20 @@ def test_a_declared_charset_is_believed_where_it_decodes() -> None:
     assert decode(page.encode("iso-8859-5"), declared=True) == page
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<meta charset="undefined">',
+        "Content-Transfer-Encoding: base64\n\n",
+        "Content-Transfer-Encoding: quoted-printable\n\n",
+        "# coding: idna\n",
+    ],
+)
+def test_a_declaration_of_what_is_no_charset_is_no_harm(head: str) -> None:
+    page = head + "Übergrößenträger, schön für Bäcker"
+    assert decode(page.encode("cp1252"), declared=True) == page
+
+
 def test_a_declared_charset_that_lies_is_found_out() -> None:
     page = '<?xml version="1.0" encoding="shift_jis"?><p>Übergrößenträger, schön für Bäcker</p>'
     assert decode(page.encode("cp1252"), declared=True) == page

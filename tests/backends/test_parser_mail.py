@@ -74,6 +74,9 @@ def test_attachments_are_named_and_forwarded_messages_are_documents(tmp_path: Pa
     [
         ("text/plain; charset=koi8-r", "Привет, мир".encode("koi8-r"), "Привет, мир"),
         ("text/plain; charset=x-unknown", "Grüße".encode(), "Grüße"),
+        ("text/plain; charset=undefined", "Grüße".encode(), "Grüße"),
+        ("text/plain; charset=base64", "Grüße".encode(), "Grüße"),
+        ("text/plain; charset=idna", "Grüße".encode(), "Grüße"),
         ("text/plain; charset=ascii", "Schöne Grüße".encode("cp1252"), "Schöne Grüße"),
         ("text/plain; charset=utf-8", bytes(range(128, 160)) + b"\x01" * 9 + b"end", "end"),
     ],
@@ -83,6 +86,37 @@ def test_a_body_is_decoded_as_it_says_or_as_it_reads(
 ) -> None:
     data = f"Subject: s\r\nContent-Type: {header}\r\n\r\n".encode() + body
     assert read_one(tmp_path, "a.eml", data).endswith(text)
+
+
+def test_a_message_that_is_nothing_but_a_file_is_read(tmp_path: Path) -> None:
+    data = (
+        "Subject: Scan\r\nContent-Type: application/octet-stream;\r\n name=plan.md\r\n"
+        "Content-Disposition: attachment\r\nContent-Transfer-Encoding: base64\r\n\r\nIyBQbGFu\r\n"
+    )
+    assert [document.text for document in read(tmp_path, "a.eml", data).documents] == [
+        "Subject: Scan\n\nAttachment: plan.md",
+        "# Plan",
+    ]
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "utf-16", "a\0b"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Content-Disposition: attachment; filename*={}''plan.md",
+        "Content-Type: text/plain; charset*={}''utf-8",
+        "Content-Type: text/plain; name*0*={}''a; name*1*=%ff",
+    ],
+)
+def test_a_parameter_in_what_is_no_charset_does_not_cost_the_mailbox(
+    header: str, charset: str, tmp_path: Path
+) -> None:
+    one = "From a@example.org Tue Oct  1 12:00:00 2024\nSubject: one\n\nfirst\n\n"
+    two = one + header.format(charset) + "\n\nsecond\n"
+    odd = two.replace("one\n\nfirst\n\nContent", "two\nContent")
+    texts = [document.text for document in read(tmp_path, "a.mbox", one + odd).documents]
+    assert texts[0] == "Subject: one\n\nfirst"
+    assert texts[1].startswith("Subject: two\n\n")
 
 
 def test_a_header_that_cannot_be_parsed_is_kept_as_it_came(tmp_path: Path) -> None:

@@ -60,12 +60,21 @@ def decode(data: bytes, *, declared: bool = False) -> str:
     else:
         _refuse_binary(data, share=0.3)
         return text
-    if declared and (named := declared_encoding(data)):
-        try:
-            return data.decode(named)
-        except UnicodeDecodeError:
-            pass  # it lies, or it is damaged: find out what it is
-    return _decode_guessed(data)
+    named = declared_encoding(data) if declared else None
+    text = decoded(data, named) if named else None
+    # Without a declaration, or where it lies or the text is damaged, find out what it is.
+    return _decode_guessed(data) if text is None else text
+
+
+def decoded(data: bytes, charset: str) -> str | None:
+    """`data` by the charset that a file names, None where that is no charset, or not this one.
+
+    Python knows codecs that are none ("base64", "undefined"), which raise what they like.
+    """
+    try:
+        return data.decode(charset)
+    except (UnicodeError, LookupError, ValueError):
+        return None
 
 
 def declared_encoding(data: bytes) -> str | None:

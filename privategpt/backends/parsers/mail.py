@@ -24,7 +24,7 @@ from privategpt.backends.parsers.bounds import (
     MAX_PARSED_HEADER_BYTES,
     require,
 )
-from privategpt.backends.parsers.charsets import decode
+from privategpt.backends.parsers.charsets import decode, decoded
 from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line
 from privategpt.backends.parsers.file_metadata import facts
 from privategpt.backends.parsers.html_reader import read_html
@@ -53,8 +53,28 @@ _PARSED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+_FAULTS = (MessageError, ValueError, IndexError, AttributeError, TypeError, LookupError)
+"""What the standard library's header parser raises on some malformed ones."""
+
+_EXTENDED = re.compile(r"\*(?:\d*\*?)(?=\s*=)")
+_registry = HeaderRegistry()
+
+
 # A part's headers are asked for nine times, and each time they would be parsed again.
-_POLICY = policy.default.clone(header_factory=lru_cache(maxsize=8)(HeaderRegistry()))
+@lru_cache(maxsize=8)
+def _parsed_header(name: str, value: str) -> object:
+    """A header. One that rules, and has extended parameters (RFC 2231) in what is no charset, is
+    read with plain ones, and else as empty; others raise one of `_FAULTS`.
+    """
+    if not name.lower().startswith("content-"):
+        return cast("object", _registry(name, value))
+    for attempt in (value, _EXTENDED.sub("", value)):
+        with suppress(*_FAULTS):
+            return cast("object", _registry(name, attempt))
+    return cast("object", _registry(name, ""))
+
+
+_POLICY = policy.default.clone(header_factory=_parsed_header)
 
 
 def read_mail(data: bytes, media_type: str) -> ParsedFile:
@@ -66,8 +86,8 @@ def read_mail(data: bytes, media_type: str) -> ParsedFile:
 
 def mail_files(data: bytes) -> Iterator[Carried]:
     """What is attached to a message, and to those it carries."""
-    if b"multipart" not in data.lower():
-        return
+    if b"multipart" not in data.lower() and not _names_a_file(data):
+        return  # as most messages of a mailbox, which would all be taken apart twice
     message = email.message_from_bytes(data, policy=_POLICY)
     for part in cast("Iterator[EmailMessage]", message.walk()):
         if _is_attachment(part) and (name := part.get_filename()):
@@ -76,6 +96,11 @@ def mail_files(data: bytes) -> Iterator[Carried]:
                 read=partial(_attached, part),
                 media_type=part.get_content_type(),
             )
+
+
+def _names_a_file(data: bytes) -> bool:
+    """Whether a message may be a file and nothing else, as scanners send them."""
+    return any(b"name" in header[0].lower() for header in _STRUCTURE.finditer(data))
 
 
 def _is_attachment(part: EmailMessage) -> bool:
@@ -152,8 +177,7 @@ def _header(message: EmailMessage, name: str) -> str:
     """A header decoded (RFC 2047), or as it came where it cannot be; what is overlong is cut."""
     raw = cast("Message", message).raw_items()
     value = next((str(v) for k, v in raw if k.lower() == name.lower()), "")[:_LONGEST_SHOWN]
-    # The standard library's header parser raises these on some malformed addresses.
-    with suppress(MessageError, ValueError, IndexError, AttributeError, TypeError, LookupError):
+    with suppress(*_FAULTS):
         long = len(value) >= _LONGEST_PARSED
         value = str(make_header(decode_header(value)) if long else message.get(name, ""))
     return one_line(value.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
@@ -199,9 +223,8 @@ def _part_text(part: EmailMessage) -> str:
     payload = part.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""
     charset = part.get_content_charset("utf-8")
-    try:
-        text = data.decode(charset)
-    except (UnicodeDecodeError, LookupError):
+    text = decoded(data, charset)
+    if text is None:
         try:
             text = decode(data, declared=True)
         except (UnsupportedFileType, CorruptFile):
