@@ -61,9 +61,9 @@ def decode(data: bytes, *, declared: bool = False) -> str:
         _refuse_binary(data, share=0.3)
         return text
     named = declared_encoding(data) if declared else None
-    text = decoded(data, named) if named else None
+    said = decoded(data, named) if named else None
     # Without a declaration, or where it lies or the text is damaged, find out what it is.
-    return _decode_guessed(data) if text is None else text
+    return _decode_guessed(data) if said is None else said
 
 
 def decoded(data: bytes, charset: str) -> str | None:

@@ -62,16 +62,16 @@ _registry = HeaderRegistry()
 
 # A part's headers are asked for nine times, and each time they would be parsed again.
 @lru_cache(maxsize=8)
-def _parsed_header(name: str, value: str) -> object:
+def _parsed_header(name: str, value: str) -> str:
     """A header. One that rules, and has extended parameters (RFC 2231) in what is no charset, is
     read with plain ones, and else as empty; others raise one of `_FAULTS`.
     """
     if not name.lower().startswith("content-"):
-        return cast("object", _registry(name, value))
+        return cast("str", _registry(name, value))
     for attempt in (value, _EXTENDED.sub("", value)):
         with suppress(*_FAULTS):
-            return cast("object", _registry(name, attempt))
-    return cast("object", _registry(name, ""))
+            return cast("str", _registry(name, attempt))
+    return cast("str", _registry(name, ""))
 
 
 _POLICY = policy.default.clone(header_factory=_parsed_header)
