@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from privategpt.domain.answers import Source
@@ -56,28 +56,79 @@ async def fit(
     `ContextLengthExceeded` where those alone do not fit.
     """
     reserve = min(reply_tokens or DEFAULT_REPLY_TOKENS, llm.context_tokens // 4)
-    budget = llm.context_tokens - reserve
+    window = _Window(llm, llm.context_tokens - reserve, system_prompt, style)
     turns, kept = tuple(messages), tuple(sources)
-    while True:
-        prompt = compose(turns, kept, system_prompt=system_prompt, style=style)
-        if _surely_fits(prompt, budget):
-            return FittedPrompt(prompt, kept)
-        tokens = await llm.count_tokens(prompt)
-        if tokens <= budget:
-            return FittedPrompt(prompt, kept)
-        if len(kept) > attached:
-            count = _sources_that_fit(kept, excess=tokens - budget, tokens=tokens, beside=turns)
-            kept = kept[: max(count, attached)]
-            continue
-        shorter = _without_oldest_turn(turns)
-        if shorter is None:
-            raise ContextLengthExceeded(
-                f"The question{' and its documents need' if attached else ' needs'} {tokens} "
-                f"tokens, but the model's window of "
-                f"{llm.context_tokens} tokens has room for {budget}",
-                param="messages",
-            )
-        turns = shorter
+    prompt, tokens = await window.read(turns, kept)
+    while tokens > window.budget and len(kept) > attached:
+        excess = tokens - window.budget
+        count = _sources_that_fit(kept, excess=excess, tokens=tokens, beside=turns)
+        kept = kept[: max(count, attached)]
+        prompt, tokens = await window.read(turns, kept)
+    if tokens > window.budget:
+        prompt = await _without_oldest_turns(turns, kept, window=window, tokens=tokens)
+    return FittedPrompt(prompt, kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What a prompt must fit: `budget` is in tokens."""
+
+    llm: LanguageModel
+    budget: int
+    system_prompt: str | None
+    style: PromptStyle
+
+    async def read(
+        self, turns: Sequence[Message], sources: Sequence[Source]
+    ) -> tuple[tuple[Message, ...], int]:
+        """The prompt of these, and its tokens; 0 where it need not be counted."""
+        prompt = compose(turns, sources, system_prompt=self.system_prompt, style=self.style)
+        if _surely_fits(prompt, self.budget):
+            return prompt, 0
+        return prompt, await self.llm.count_tokens(prompt)
+
+
+async def _without_oldest_turns(
+    turns: tuple[Message, ...], kept: tuple[Source, ...], *, window: _Window, tokens: int
+) -> tuple[Message, ...]:
+    """The prompt without as few of the oldest turns as it takes to fit; with all it has `tokens`.
+
+    Raises `ContextLengthExceeded` where those that must stay do not fit.
+    """
+    ends = _ends_of_turns(turns)
+    prompts: dict[int, tuple[Message, ...]] = {}
+
+    async def fits_without(count: int) -> bool:
+        nonlocal tokens
+        prompts[count], tokens = await window.read(_from(turns, ends[count - 1]), kept)
+        return tokens <= window.budget
+
+    fewest = await _fewest(len(ends), fits_without)
+    if fewest is None:
+        raise ContextLengthExceeded(
+            f"The question{' and its documents need' if kept else ' needs'} {tokens} tokens, but "
+            f"the model's window of {window.llm.context_tokens} tokens has room for "
+            f"{window.budget}",
+            param="messages",
+        )
+    return prompts[fewest]
+
+
+async def _fewest(most: int, suffices: Callable[[int], Awaitable[bool]]) -> int | None:
+    """The smallest number up to `most` that suffices, as all above it do; None if none does.
+
+    By doubling and then by halves: a conversation may have thousands of turns, and each count
+    reads all that is left of it.
+    """
+    low, high = 0, min(1, most)
+    while low < high and not await suffices(high):
+        low, high = high, min(2 * high, most)
+    if low == high:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if await suffices(middle) else (middle, high)
+    return high
 
 
 def _surely_fits(prompt: Sequence[Message], budget: int) -> bool:
@@ -105,16 +156,25 @@ def _sources_that_fit(
     return min(count, len(sources) - 1)
 
 
-def _without_oldest_turn(messages: tuple[Message, ...]) -> tuple[Message, ...] | None:
-    """Without the first turn that may go, together with the replies that belong to it."""
+def _ends_of_turns(messages: Sequence[Message]) -> list[int]:
+    """Where each turn that may go ends, with the replies that belong to it, oldest first."""
     last_user = max(
         (at for at, message in enumerate(messages) if message.role is Role.USER), default=0
     )
-    droppable = [at for at in range(last_user) if messages[at].role is not Role.SYSTEM]
-    if not droppable:
-        return None
-    first = droppable[0]
-    end = first + 1
-    while end < last_user and messages[end].role in (Role.ASSISTANT, Role.TOOL):
-        end += 1
-    return messages[:first] + messages[end:]
+    ends: list[int] = []
+    begun = False
+    for at, message in enumerate(messages[:last_user]):
+        if message.role is Role.SYSTEM:
+            continue
+        if begun and message.role in (Role.ASSISTANT, Role.TOOL):
+            ends[-1] = at + 1
+        else:
+            ends.append(at + 1)
+        begun = True
+    return ends
+
+
+def _from(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
+    """The messages from `start` on, and the system's before it."""
+    before = (message for message in messages[:start] if message.role is Role.SYSTEM)
+    return (*before, *messages[start:])

@@ -270,6 +270,25 @@ async def test_the_oldest_turns_go_next_with_their_replies(library: WiredLibrary
     assert library.llm.requests[0].messages == (turns[0], turns[3])
 
 
+@pytest.mark.parametrize("window", [60, 1500, 4000, 11_000])
+async def test_of_very_many_turns_as_few_go_as_must_and_few_counts_tell_how_many(
+    library: WiredLibrary, window: int
+) -> None:
+    library.llm = ScriptedLanguageModel(context_tokens=window)
+    turns = [
+        message
+        for n in range(999)
+        for message in (Message(Role.USER, f"question {n}"), Message(Role.ASSISTANT, f"reply {n}"))
+    ]
+    await answer(library, ask("", messages=(*turns, Message(Role.USER, "Why?"))))
+    kept = library.llm.requests[0].messages
+    room = window - min(1024, window // 4)
+    assert kept == (*turns[len(turns) - len(kept) + 1 :], Message(Role.USER, "Why?"))
+    assert await library.llm.count_tokens(kept) <= room
+    assert len(kept) == 1999 or await library.llm.count_tokens(kept) + 2 * 5 > room
+    assert len(library.llm.counted) < 30
+
+
 async def test_a_question_that_cannot_fit_is_refused_with_the_numbers(
     library: WiredLibrary,
 ) -> None:
