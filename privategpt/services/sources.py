@@ -9,6 +9,7 @@ from itertools import pairwise
 from privategpt.domain.answers import Source
 from privategpt.domain.conversation import Attachment
 from privategpt.domain.documents import Chunk, DocumentInfo, RetrievedChunk
+from privategpt.domain.errors import NotFound
 from privategpt.domain.library import StateStore
 from privategpt.domain.websearch import WebResult
 
@@ -35,7 +36,8 @@ async def number_sources(
     """Number what was retrieved, best first, behind the `after` attachments; adjacent chunks of a
     document become one, and what says the same word for word is read once.
 
-    A merged source stands where its best chunk stood.
+    A merged source stands where its best chunk stood. What was deleted since it was found is left
+    out, where that shows.
     """
     sources: list[Source] = []
     taken: set[str] = set()
@@ -49,7 +51,10 @@ async def number_sources(
         taken.update(chunk.chunk_id for chunk in run)
         source = _source(hit.document, run, number=after + len(sources) + 1)
         if len(run) > 1:
-            document = await state.document(tenant, hit.document.doc_id)
+            try:
+                document = await state.document(tenant, hit.document.doc_id)
+            except NotFound:
+                continue
             source = replace(source, text=document.text[source.start : source.end])
         sources.append(source)
     return tuple(sources)

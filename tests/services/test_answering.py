@@ -24,8 +24,10 @@ from privategpt.domain.answers import (
 from privategpt.domain.conversation import Message, Role, Sampling
 from privategpt.domain.documents import DocumentFilter
 from privategpt.domain.errors import ContextLengthExceeded, EngineUnavailable, InvalidRequest
+from privategpt.domain.websearch import WebResult
 from privategpt.services.answering import AnswerRequest
 from tests.fakes.language_model import ScriptedLanguageModel
+from tests.fakes.websearch import FakeSearchEngine
 from tests.fakes.wired import WiredLibrary
 
 EventT = TypeVar("EventT")
@@ -133,13 +135,36 @@ async def test_a_text_that_two_files_have_is_read_once(library: WiredLibrary) ->
 async def test_adjacent_chunks_become_one_source_of_the_text_as_stored(
     library: WiredLibrary,
 ) -> None:
-    sentences = [f"Sentence {n} " + "about the many ducks " * 12 + "of the pond." for n in range(3)]
+    sentences = [f"Sentence {n} " + "about the many ducks " * 30 + "of the pond." for n in range(3)]
     await library.add("ducks.txt", "  \n\n".join(sentences))
     events = await answer(library, ask("the many ducks of the pond", use_context=True))
-    (source,) = only(events, AnswerStarted).sources
+    started = only(events, AnswerStarted)
+    assert started.retrieved is not None
+    assert len(started.retrieved) > 1
+    (source,) = started.sources
     assert source.document is not None
     document = await library.state.document("ann", source.document.doc_id)
     assert source.text == document.text[source.start : source.end] == "  \n\n".join(sentences)
+
+
+async def test_a_document_deleted_between_search_and_answer_is_not_read(
+    library: WiredLibrary,
+) -> None:
+    sentences = [f"Sentence {n} " + "about the many ducks " * 30 + "of the pond." for n in range(3)]
+    stored = await library.add("ducks.txt", "\n\n".join(sentences))
+    await library.add("owls.txt", "The barn of the pond has two owls.")
+
+    class Slow(FakeSearchEngine):
+        async def search(self, query: str, *, limit: int) -> Sequence[WebResult]:
+            await library.ingestion.delete("ann", stored.file.file_id)
+            return await FakeSearchEngine.search(self, query, limit=limit)
+
+    library.search_engine = Slow()
+    request = ask("the many ducks of the pond", use_context=True, web_search=True)
+    started = only(await answer(library, request), AnswerStarted)
+    assert [(one.number, one.title) for one in started.sources if one.document] == [(1, "owls.txt")]
+    assert started.retrieved is not None
+    assert [one.document.metadata["file_name"] for one in started.retrieved] == ["owls.txt"]
 
 
 async def test_a_filter_that_allows_nothing_finds_nothing(library: WiredLibrary) -> None:
