@@ -150,8 +150,10 @@ def check(data_dir: DataDir = None) -> None:
     """Prove that every document has all its vectors, and every vector its document."""
     from privategpt.services.maintenance import Violation, violations
     from privategpt.wiring import open_library
+    from privategpt.wiring.data_folder import require_library
 
     async def run(settings: Settings) -> list[Violation]:
+        require_library(settings)
         async with open_library(settings) as library:
             return await violations(state=library.state, index=library.index)
 
@@ -170,8 +172,10 @@ def reindex(data_dir: DataDir = None) -> None:
     """Rebuild the vector index from the stored text, with the configured embedding model."""
     from privategpt.services import maintenance
     from privategpt.wiring import open_library
+    from privategpt.wiring.data_folder import require_library
 
     async def run(settings: Settings) -> int:
+        require_library(settings)
         async with open_library(settings, any_index=True) as library:
             totals = await library.state.chunk_totals()
             with progress_bar(_err) as progress:

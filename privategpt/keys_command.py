@@ -63,9 +63,13 @@ def create(
 def list_keys(data_dir: DataDir = None) -> None:
     """Show all keys without their secrets, the oldest first."""
     from privategpt.wiring.access import open_keys
+    from privategpt.wiring.data_folder import require_library
+
+    settings = _settings(data_dir)
+    require_library(settings)
 
     async def run() -> list[ApiKey]:
-        async with open_keys(_settings(data_dir)) as keys:
+        async with open_keys(settings) as keys:
             return await keys.list()
 
     for line in table(asyncio.run(run()), now=datetime.now(UTC)):
@@ -79,9 +83,13 @@ def revoke(
 ) -> None:
     """Refuse a key from the next request on."""
     from privategpt.wiring.access import open_keys
+    from privategpt.wiring.data_folder import require_library
+
+    settings = _settings(data_dir)
+    require_library(settings)
 
     async def run() -> ApiKey:
-        async with open_keys(_settings(data_dir)) as keys:
+        async with open_keys(settings) as keys:
             return await keys.revoke(key_id)
 
     key = asyncio.run(run())

@@ -48,6 +48,7 @@ from privategpt.wiring.access import (
     state_location,
     tenant_limits,
 )
+from privategpt.wiring.data_folder import require_data_folder, require_library
 from privategpt.wiring.describing import describe
 from privategpt.wiring.engines import (
     context_tokens,
@@ -112,6 +113,7 @@ async def open_library(
     `any_index` replaces an index of another embedding model instead of refusing it: for
     `reindex`. Raises `StartRefused`.
     """
+    require_data_folder(settings)
     async with AsyncExitStack() as stack:
         database = await _opened(stack, open_database(state_location(settings)))
         yield await _library(stack, settings, database, any_index=any_index, owner=_new_id())
@@ -120,6 +122,7 @@ async def open_library(
 @asynccontextmanager
 async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
     """Open everything that serving needs. Raises `StartRefused`."""
+    require_data_folder(settings)
     async with AsyncExitStack() as stack:
         # The folder's lock is taken, and what nobody could use refused, before anything slow.
         database = await _opened(stack, open_database(state_location(settings)))
@@ -218,6 +221,8 @@ async def optimize_index(settings: Settings) -> bool:
     """
     if settings.vectors.mode == "server":
         raise InvalidSettings("A Qdrant server optimizes its collections by itself")
+    require_library(settings)
+    require_data_folder(settings)
     path = settings.server.data_dir / "vectors"
     return await asyncio.to_thread(
         optimize_folder, path, quantization=quantization_of(settings.vectors)

@@ -17,6 +17,7 @@ from privategpt.services.access import Keys
 from privategpt.services.limits import Limits, TenantLimits
 from privategpt.settings import LimitSettings, Settings
 from privategpt.settings import TenantLimits as TenantLimitSettings
+from privategpt.wiring.data_folder import require_data_folder
 
 CREATE_A_KEY = "`privategpt keys create` makes one"
 
@@ -24,6 +25,8 @@ CREATE_A_KEY = "`privategpt keys create` makes one"
 @asynccontextmanager
 async def open_keys(settings: Settings) -> AsyncGenerator[Keys]:
     """The keys, also while a server runs on the same data folder."""
+    if settings.state.url is None:
+        require_data_folder(settings)
     database = await open_database_beside(state_location(settings))
     try:
         keys = make_keys(database)

@@ -77,6 +77,7 @@ def test_revoke_ends_one_key_and_leaves_the_other(folder: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(folder: Path, arguments: list[str], message: str) -> None:
+    run(folder, "create")
     error = run(folder, *arguments).exception
     assert isinstance(error, PrivateGptError)
     assert message in error.message
