@@ -36,7 +36,7 @@ def require_data_folder(settings: Settings) -> None:
     except FileExistsError as error:
         raise _unusable(folder, "it is a file") from error
     except OSError as error:
-        raise _unusable(folder, error.strerror) from error
+        raise _unusable(folder, error.strerror or str(error)) from error
     for entry in entries:
         if reason := _fault(entry):
             name = "it" if entry == folder else repr(str(entry.relative_to(folder)))
@@ -56,7 +56,7 @@ def require_library(settings: Settings) -> None:
             "Name its folder with --data-dir or PRIVATEGPT_DATA_DIR."
         ) from error
     except OSError as error:
-        raise _unusable(folder, error.strerror) from error
+        raise _unusable(folder, error.strerror or str(error)) from error
 
 
 def _entries(folder: Path) -> Iterator[Path]:

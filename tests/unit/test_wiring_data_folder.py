@@ -22,7 +22,11 @@ def settings_of(folder: Path, **environ: str) -> Settings:
 def forbid(monkeypatch: pytest.MonkeyPatch, entry: Path) -> None:
     """As for a file of another user; the user who runs the tests may be allowed everything."""
     allowed: Callable[[Path, int], bool] = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: path != entry and allowed(path, mode))
+
+    def access(path: Path, mode: int) -> bool:
+        return path != entry and allowed(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
 
 
 def test_a_folder_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) -> None:
