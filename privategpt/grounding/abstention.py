@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from privategpt.grounding.lexicon import words
+from privategpt.grounding.lexicon import composed, words
 
 SENTENCES = {
     "en": "I could not find an answer to this in the documents.",
@@ -88,6 +88,7 @@ def guess_language(text: str) -> str:
     By script first, then by frequent words and telltale letters. Meant for a question: it needs
     no more than a few words and always says the same.
     """
+    text = composed(text)
     if _KANA.search(text):
         return "ja"
     if _IDEOGRAPHS.search(text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from privategpt.grounding.lexical import read_terms
+from privategpt.grounding.lexicon import composed
 
 _FEWEST_CONTENT_WORDS = 2
 _MOST_OF_A_SHORT_ANSWER = 3
@@ -63,7 +64,7 @@ def _states(sentence: str) -> bool:
     text = _LIST_MARK.sub("", sentence.strip(), count=1)
     if not text or _QUESTION.search(text) or _BLOCK.match(text) or _INTRODUCTION.search(text):
         return False
-    return not _NO_CLAIM.match(text.replace("’", "'"))
+    return not _NO_CLAIM.match(composed(text).replace("’", "'"))
 
 
 def _content_words(sentence: str) -> int:

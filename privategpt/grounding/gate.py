@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from privategpt.grounding.lexicon import words
+from privategpt.grounding.lexicon import MARKS, composed, words
 from privategpt.grounding.quantities import Figures, Quantity, read_figures
 
-_WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
+_LETTERS = rf"[^\W_]++(?:[{MARKS}]++[^\W_]*+)*+"
+_WORD = re.compile(rf"{_LETTERS}(?:['’.&-]{_LETTERS})*")
 _NEGATIONS = words(
     "not no never none neither nor without cannot nothing nobody nowhere hardly scarcely unable "
     "lack lacks lacked lacking fail fails failed absence absent non unlikely false",
@@ -151,6 +152,7 @@ class Comparison:
 
 def read_statement(text: str) -> Statement:
     """Everything that the gate compares."""
+    text = composed(text)
     tokens = _WORD.findall(text)
     folded = [token.casefold() for token in tokens]
     return Statement(

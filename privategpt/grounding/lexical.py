@@ -9,14 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from privategpt.grounding.lexicon import words
+from privategpt.grounding.lexicon import MARKS, UNSPACED, composed, words
 
-_TOKEN = re.compile(
-    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f]+"  # kana and ideographs
-    r"|\d+(?:[.,]\d+)*"
-    r"|[^\W\d_]+(?:['’][^\W\d_]+)?"
-)
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f]")
+_LETTERS = rf"[^\W\d_]++(?:[{MARKS}]++[^\W\d_]*+)*+"
+_TOKEN = re.compile(rf"[{UNSPACED}]+|\d+(?:[.,]\d+)*|{_LETTERS}(?:['’]{_LETTERS})?")
+_UNSPACED = re.compile(rf"[{UNSPACED}]")
 _POSSESSIVE = re.compile(r"['’](?:s|S)\Z")
 
 STOP_WORDS = words(
@@ -58,12 +55,12 @@ class Terms:
 
 def read_terms(text: str) -> Terms:
     """Content words are all but stop words; text without spaces is read as pairs of characters."""
-    stems = [stem for token in _TOKEN.findall(text.casefold()) for stem in _stems(token)]
+    stems = [stem for token in _TOKEN.findall(composed(text).casefold()) for stem in _stems(token)]
     return Terms(frozenset(stems), frozenset(pairwise(stems)))
 
 
 def _stems(token: str) -> Iterable[str]:
-    if _CJK.match(token):
+    if _UNSPACED.match(token):
         return [token[at : at + 2] for at in range(max(1, len(token) - 1))]
     bare = _POSSESSIVE.sub("", token)
     if bare in STOP_WORDS or (len(bare) == 1 and not bare.isdigit()):

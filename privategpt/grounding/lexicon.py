@@ -1,8 +1,38 @@
-"""Word lists are written as text and read as sets; case is ignored as patterns ignore it."""
+"""Words as they are compared: from lists, without case, composed, and with their marks."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 _ALIKE = str.maketrans("İıſ\u212a", "iisk")
+
+
+MARKS = "\u0300-\u036f\u0483-\u0487\u0711\u0730-\u074a\u07a6-\u07b0" + "".join(
+    f"{chr(block)}-{chr(block + 0x63)}{chr(block + 0x70)}-{chr(block + 0x7F)}"
+    for block in range(0x900, 0xE00, 0x80)
+)
+"""For a class in a pattern: signs that are no letters to Python and yet part of a word, as the
+vowels of Hindi and Tamil are; of the scripts of India, their letters too."""
+
+UNSPACED = (
+    "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u108f\u1780-\u17d3"
+)
+"""For a class in a pattern: kana and ideographs, Thai, Lao, Burmese and Khmer, whose words are not
+set apart."""
+
+_POINTS = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed]"
+)
+
+
+def composed(text: str) -> str:
+    """`text` with its letters and their accents in one, and without the points of Hebrew and
+    Arabic, which are written or not.
+    """
+    return text if text.isascii() else _POINTS.sub("", unicodedata.normalize("NFC", text))
 
 
 def lowered(text: str) -> str:

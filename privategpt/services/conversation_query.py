@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from privategpt.domain.conversation import Message, Role
+from privategpt.grounding.lexicon import MARKS, composed
 from privategpt.services.function_words import (
     CJK_FRAGMENT_ENDS,
     CJK_FUNCTION,
@@ -36,7 +37,7 @@ LONG_QUESTION = 12
 _CONJUNCTIONS = frozenset({"after", "before", "since", "until", "as", "than"})
 """Prepositions that open a sentence too, whose pronoun stands for what the main one is about."""
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"[^\W_]++(?:[{MARKS}]++[^\W_]*+)*+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _CJK_LONG_QUESTION = 20
 
@@ -47,10 +48,11 @@ def retrieval_query(messages: Sequence[Message]) -> str:
     if not turns:
         return ""
     question = turns[-1]
-    earlier = [turn for turn in turns[:-1] if turn][-TURNS_BACK:]
-    if not earlier or not _follows_up(question, earlier):
+    earlier = [composed(turn) for turn in turns[:-1] if turn][-TURNS_BACK:]
+    asked = composed(question)
+    if not earlier or not _follows_up(asked, earlier):
         return question
-    topic = _topic(earlier, known=question)
+    topic = _topic(earlier, known=asked)
     return "\n".join(part for part in (topic, question) if part)
 
 

@@ -155,7 +155,7 @@ async def test_a_document_deleted_between_search_and_answer_is_not_read(
     await library.add("owls.txt", "The barn of the pond has two owls.")
 
     class Slow(FakeSearchEngine):
-        async def search(self, query: str, *, limit: int) -> Sequence[WebResult]:
+        async def search(self, query: str, *, limit: int) -> list[WebResult]:
             await library.ingestion.delete("ann", stored.file.file_id)
             return await FakeSearchEngine.search(self, query, limit=limit)
 
