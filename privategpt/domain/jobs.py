@@ -88,7 +88,9 @@ class Job:
             return None
         if self.indexing_since is None or self.updated_at is None:
             return None
-        return (self.updated_at - self.indexing_since).total_seconds() / done * (total - done)
+        since = (self.updated_at - self.indexing_since).total_seconds()
+        # The clock may have been set back meanwhile.
+        return since / done * (total - done) if since >= 0 else None
 
 
 class JobStore(Protocol):

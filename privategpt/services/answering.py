@@ -46,6 +46,9 @@ from privategpt.services.sources import number_attachments, number_results, numb
 from privategpt.services.stopping import until_stopped
 from privategpt.services.websearch import WebSearch
 
+SEEDS_END = 2**63
+"""Seeds are integers of 64 bits, with a sign."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
@@ -264,7 +267,8 @@ def _generation_request(
     """One choice is one generation; a seed moves with the choice, or all would be alike."""
     sampling = replace(request.sampling, stop=() if request.tell_stop else request.sampling.stop)
     if choice and sampling.seed is not None:
-        sampling = replace(sampling, seed=sampling.seed + choice)
+        seed = sampling.seed + choice
+        sampling = replace(sampling, seed=seed if seed < SEEDS_END else seed - 2 * SEEDS_END)
     return GenerationRequest(
         messages=prompt.messages,
         sampling=sampling,

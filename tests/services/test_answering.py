@@ -232,6 +232,9 @@ async def test_closing_the_answer_closes_the_engines_reply(library: WiredLibrary
 async def test_choices_are_generated_one_after_the_other_with_seeds_of_their_own(
     library: WiredLibrary,
 ) -> None:
+    await answer(library, ask("Hello?", choices=2, sampling=Sampling(seed=2**63 - 1)))
+    assert [r.sampling.seed for r in library.llm.requests] == [2**63 - 1, -(2**63)]
+    library.llm.requests.clear()
     request = ask("Hello?", choices=2, sampling=Sampling(seed=7))
     events = await answer(library, request)
     assert [e.choice for e in events if isinstance(e, TextDelta)] == [0, 0, 1, 1]

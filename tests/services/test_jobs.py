@@ -210,8 +210,9 @@ async def test_time_left_follows_from_the_pace(background: Background) -> None:
         replace(job, progress=Progress(0, None, 50, None)),
         replace(job, indexing_since=None),
         replace(job, updated_at=None),
+        replace(job, updated_at=NOON - timedelta(seconds=1)),
     ]
-    assert [each.seconds_left for each in unknown] == [None] * 5
+    assert [each.seconds_left for each in unknown] == [None] * 6
 
 
 async def test_a_file_that_cannot_be_read_fails_with_its_reason(background: Background) -> None:
