@@ -36,6 +36,21 @@ def test_a_table_stands_between_its_paragraphs_cells_and_rows_apart(tmp_path: Pa
     assert read_one(tmp_path, "a.docx", docx(body)) == "before\n\nA1 | B1\nA2 | B2 inner\n\nafter"
 
 
+def test_a_cell_that_is_merged_to_the_right_has_all_its_columns(tmp_path: Path) -> None:
+    def row(*cells: tuple[str, str]) -> str:
+        texts = (
+            f"<w:tc><w:tcPr>{merged}</w:tcPr>{word_paragraph(text)}</w:tc>"
+            for text, merged in cells
+        )
+        return f"<w:tr>{''.join(texts)}</w:tr>"
+
+    down = "<w:vMerge/>"
+    head = row(("Year", down), ("Sold", '<w:gridSpan w:val="2"/>'), ("Left", ""))
+    body = row(("", down), ("here", ""), ("there", ""), ("3", ""))
+    data = docx(f"<w:tbl>{head}{body}</w:tbl>")
+    assert read_one(tmp_path, "a.docx", data) == "Year | Sold |  | Left\n| here | there | 3"
+
+
 def test_tracked_insertions_count_and_deletions_and_hidden_text_do_not(tmp_path: Path) -> None:
     body = (
         "<w:p><w:r><w:t>kept </w:t></w:r><w:ins><w:r><w:t>new </w:t></w:r></w:ins>"

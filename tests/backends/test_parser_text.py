@@ -146,6 +146,14 @@ def test_a_web_page_becomes_blocks_rows_and_headings(tmp_path: Path) -> None:
         ("<td>loose</td></tr></table><p>b", "loose\n\nb"),
         ("<tr><td>row</td><td>cells</td></tr>", "row\n\ncells"),
         ("<table><td>a<td>b<tr><td>c<td>d", "a | b\nc | d"),
+        ("<table><tr><th colspan=2>a<th>b<tr><td>c<td>d<td>e", "a |  | b\nc | d | e"),
+        ("<table><td rowspan=2>a<td>b<tr><td>c<tr><td>d<td>e", "a | b\n| c\nd | e"),
+        (
+            "<table><td>a<td rowspan=3>b<td>c<tr><td>d<td>e<tr><td>f<td>g<tr><td>h<td>i<td>j",
+            "a | b | c\nd |  | e\nf |  | g\nh | i | j",
+        ),
+        ("<table><td rowspan=2 colspan=2>a<td>b<tr><td>c<tr></tr><tr><td>d", "a |  | b\n|  | c\nd"),
+        ("<table><td colspan=99999>a<td colspan=-1 rowspan=\u00b2>b<tr><td>c", "WIDE"),
         ("<p/>a<br/>b<div/>c", "a\nb\n\nc"),
         ("<h1>one<h2>two</h2>", "one\n\ntwo"),
         ("<td><h3>x</h3></td>", "x"),
@@ -158,6 +166,7 @@ def test_a_web_page_becomes_blocks_rows_and_headings(tmp_path: Path) -> None:
     ],
 )
 def test_broken_and_odd_markup_loses_no_text(page: str, text: str) -> None:
+    text = text.replace("WIDE", f"a{' | ' * 200}b\nc")
     expected = text or {"<table": "a\n\nb | c\n\nd\n\ne", "<title": ""}[page[:6]]
     assert read_html(page).builder.build().text == expected
 

@@ -7,6 +7,7 @@ is lost to either.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from html import unescape
 from html.parser import HTMLParser
 
@@ -18,6 +19,7 @@ from privategpt.backends.parsers.bounds import (
 )
 from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, table_row
 from privategpt.backends.parsers.file_metadata import facts
+from privategpt.backends.parsers.merged_cells import MergedRows, span
 from privategpt.domain.documents import Metadata
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -66,8 +68,9 @@ class HtmlReader(HTMLParser):
         self._heading: int | None = None
         self._list_item = self._after_item = False
         self._preformatted = 0
-        self._rows: list[list[str]] = []
+        self._tables: list[MergedRows] = []
         self._in_cell = False
+        self._columns = self._down = 1  # of the open cell
         self._row_open = False
         self._facts: dict[str, str] = {}
 
@@ -84,7 +87,7 @@ class HtmlReader(HTMLParser):
         if tag == "title":
             self._in_title = True
         elif tag in {"table", "tr", "td", "th"}:
-            self._open_table_part(tag)
+            self._open_table_part(tag, dict(attrs))
         elif tag == "br":
             self._text.append("\n")
         elif tag in {"a", "button"}:
@@ -141,7 +144,7 @@ class HtmlReader(HTMLParser):
     def close(self) -> None:
         """End of the page: whatever is still open ends here."""
         super().close()
-        while self._rows:
+        while self._tables:
             self._close_table_part("table")
         self._end_block()
 
@@ -179,19 +182,21 @@ class HtmlReader(HTMLParser):
         if alternative and alternative.strip():
             self._text.append(f" {alternative} ")
 
-    def _open_table_part(self, tag: str) -> None:
+    def _open_table_part(self, tag: str, attributes: Mapping[str, str | None]) -> None:
         if tag == "table":
             # A table in a cell makes the outer one mere layout: its text flows on as blocks.
             self._end_row()
             self._end_block()
-            self._rows.append([])
+            self._tables.append(MergedRows())
             self._row_open = False
         elif tag == "tr":
             self._end_row()
         else:
             self._end_cell()
             self._end_block()
-            self._in_cell = bool(self._rows)
+            self._in_cell = bool(self._tables)
+            self._columns = span(attributes.get("colspan"))
+            self._down = span(attributes.get("rowspan"))
 
     def _close_table_part(self, tag: str) -> None:
         if tag in {"td", "th"}:
@@ -200,25 +205,23 @@ class HtmlReader(HTMLParser):
             return
         self._end_row()
         self._end_block()
-        if tag == "table" and self._rows:
-            self._rows.pop()
+        if tag == "table" and self._tables:
+            self._tables.pop()
             self._row_open = False
 
     def _end_cell(self) -> None:
         if self._in_cell:
-            self._rows[-1].append("".join(self._text))
+            self._tables[-1].add("".join(self._text), columns=self._columns, rows=self._down)
             self._text.clear()
             self._in_cell = False
 
     def _end_row(self) -> None:
         self._end_cell()
-        if self._rows and (line := table_row(self._rows[-1])):
+        if self._tables and (line := table_row(self._tables[-1].end())):
             self._end_block()
             self.builder.add(line, separator="\n" if self._row_open else "\n\n")
             self._row_open = True
             self._after_item = False
-        if self._rows:
-            self._rows[-1].clear()
 
     def _end_block(self) -> None:
         if self._in_cell:

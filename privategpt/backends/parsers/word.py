@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, table_text
 from privategpt.backends.parsers.file_metadata import dublin_core
+from privategpt.backends.parsers.merged_cells import MergedRows, span
 from privategpt.backends.parsers.packages import (
     Package,
     attribute,
@@ -208,9 +209,18 @@ class _WordReader:
             name = local(row)
             if name == "tr":
                 if child(row, "trPr", "del") is None:
-                    yield [self._cell_text(cell) for cell in _cells(row)]
+                    yield self._row(row)
             elif name not in _DROPPED:
                 yield from self._rows(row)
+
+    def _row(self, row: ET.Element) -> list[str]:
+        """Cells that are merged downwards are there and empty; those to the right are not."""
+        merged = MergedRows()
+        for cell in _cells(row):
+            width = child(cell, "tcPr", "gridSpan")
+            columns = span(None if width is None else attribute(width, "val"))
+            merged.add(self._cell_text(cell), columns=columns)
+        return merged.end()
 
     def _cell_text(self, cell: ET.Element) -> str:
         lines: list[str] = []
