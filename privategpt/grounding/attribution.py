@@ -330,7 +330,7 @@ def support_score(features: Mapping[str, float]) -> float:
 
 
 def _bare(sentence: str) -> str:
-    return " ".join(sentence.split()).rstrip(".。 ")
+    return " ".join(sentence.split()).rstrip(".。۔।॥։።။។ ")
 
 
 def _share(found: int, all_: int) -> float:

@@ -29,11 +29,12 @@ _NEGATIONS = words(
     "niet geen nooit zonder niets",
     "ekki aldrei enginn engin ekkert án né",
     "inte ikke ej aldrig ingen inga",
-    "nie bez не нет без",
+    "nie bez не нет без ні немає není nejsou değil yok δεν δε χωρίς",
+    "नहीं बिना لا ليس ليست لم لن بدون لیس نیست نہیں לא אין בלי",
 )
 _GERMAN = words("der die das den dem des und ist sind ein eine im vom zum zur wird wurde mit nicht")
 _CONTRACTED = re.compile(r"n['’]t\b", re.IGNORECASE)
-_CJK_NEGATIONS = re.compile(r"不|没|沒|無|无|非|未|ない|ません|なかった|ず[、。に]")
+_INNER_NEGATIONS = re.compile(r"不|没|沒|無|无|非|未|ない|ません|なかった|ず[、。に]|ไม่|않|없|아니")
 
 _UP = (
     "increas", "rais", "rise", "rose", "rising", "higher", "more", "great", "elevat", "enhanc",
@@ -323,7 +324,9 @@ def _initials(tokens: list[str]) -> frozenset[str]:
 
 def _is_negated(text: str, folded: list[str]) -> bool:
     return bool(
-        not _NEGATIONS.isdisjoint(folded) or _CONTRACTED.search(text) or _CJK_NEGATIONS.search(text)
+        not _NEGATIONS.isdisjoint(folded)
+        or _CONTRACTED.search(text)
+        or _INNER_NEGATIONS.search(text)
     )
 
 

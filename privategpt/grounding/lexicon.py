@@ -28,11 +28,16 @@ _POINTS = re.compile(
 )
 
 
+_MARKS_OF_NUMBERS = str.maketrans("٫٬٪％．", ".,%%.")
+
+
 def composed(text: str) -> str:
     """`text` with its letters and their accents in one, and without the points of Hebrew and
-    Arabic, which are written or not.
+    Arabic, which are written or not; the marks of Arabic and full-width numbers as plain ones.
     """
-    return text if text.isascii() else _POINTS.sub("", unicodedata.normalize("NFC", text))
+    if text.isascii():
+        return text
+    return _POINTS.sub("", unicodedata.normalize("NFC", text)).translate(_MARKS_OF_NUMBERS)
 
 
 def lowered(text: str) -> str:

@@ -1,7 +1,7 @@
 """Cuts text into sentences, all at once or as it arrives, with exact offsets.
 
 A sentence ends at `.`, `!`, `?`, `…` and their kin when white space follows and what comes next
-does not go on in lower case; at `。`, `！` and `？` at once; at a blank line or a form feed; at the
+does not go on in lower case; at `。`, `！` and the like at once; at a blank line or a form feed; at the
 end of a heading, a table row, a bold line or a line that ends in a colon; and before a list item.
 It does not end at an abbreviation, an initial, a decimal, a list number or an ordinal before a
 month. Closing quotes, brackets and markers behind the full stop belong to the sentence.
@@ -22,14 +22,14 @@ _LONGEST_END = 40
 _LONGEST_GAP = 16
 _LONGEST_WORD = 14
 
-_CANDIDATE = re.compile(r"[.!?…؟۔।。！？｡\n\f]")
-_STOPS = r"[.!?…؟۔।]+"
+_CANDIDATE = re.compile(r"[.!?…؟۔।॥։።။។。！？｡\n\f]")
+_STOPS = r"[.!?…؟۔।॥։]+"
 _CLOSERS = r"[\"'”’»›)\]*_]*"
 _MARKERS = r"(?:[ \u00a0]?\[\d{1,3}\])*"
 _END = re.compile(rf"{_STOPS}{_CLOSERS}{_MARKERS}")
 _END_WITHOUT_MARKERS = re.compile(rf"{_STOPS}{_CLOSERS}")
-_CJK_END = re.compile(rf"[。！？｡]+[」』）”’\"')】]*{_MARKERS}")
-_CJK_STOPS = "。！？｡"
+_CJK_END = re.compile(rf"[。！？｡።။។]+[」』）”’\"')】]*{_MARKERS}")
+_CJK_STOPS = "。！？｡።။។"
 _SPACE = re.compile(r"\s*")
 _PERHAPS_MARKER = re.compile(r"\[\d{0,3}\Z")
 _NEXT_WORD = re.compile(r"[^\W\d_]+")

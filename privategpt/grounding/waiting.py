@@ -11,7 +11,7 @@ from itertools import takewhile
 from privategpt.grounding.markdown import Piece
 
 _CODE = "x"  # stands for a character of code, so that a full stop in it ends no sentence
-_STOPS = ".!…。！｡"
+_STOPS = ".!…۔।॥։።။។。！｡"
 _CLOSING_STOP = re.compile(rf"[{_STOPS}]+\s*\Z")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef」』）。]")
 

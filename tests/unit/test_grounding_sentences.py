@@ -37,6 +37,11 @@ CASES = {
     "Chinese": ["水在100度沸腾。", "然后停止！", "好吗？"],
     "Japanese quotes": ["「行く。」", "彼は言った。"],
     "Hindi": ["यह पानी है।", "यह ठंडा है।"],
+    "Sanskrit": ["धर्मः॥", "सत्यम्॥"],
+    "Armenian": ["Ջուրը եռում է։", "Հետո կանգնում է։"],
+    "Amharic": ["ውሃ ይፈላል።", "ከዚያ ይቆማል።"],
+    "Khmer": ["ទឹកពុះ។", "វាត្រជាក់។"],
+    "Burmese with a marker behind": ["ရေဆူသည်။[1]", "ရပ်သည်။"],
     "marker behind the full stop": ["It boils.[1]", "Then it stops. [2]", "End."],
     "marker as a subject": ["It boils.", "[3] says so."],
     "marker before the full stop": ["It boils [1][2].", "Then."],
@@ -83,8 +88,8 @@ def test_blocks_end_sentences(text: str) -> None:
 FRAGMENTS = st.sampled_from(
     [
         "a", "B", " ", ". ", "\n", ".", "! ", "[1]", " [2]", "[", "1", "3. ", "Mai", "- ", "#",
-        "**", ":", "。", "\f", "  ", "Dr. ", "etc. ", "The ", '"', ")", "`", "~", "|", " " * 18,
-        "x" * 700,
+        "**", ":", "。", "।", "။", "\f", "  ", "Dr. ", "etc. ", "The ", '"', ")", "`", "~", "|",
+        " " * 18, "x" * 700,
     ]
 )  # fmt: skip
 

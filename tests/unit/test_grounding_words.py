@@ -13,6 +13,8 @@ from privategpt.grounding.abstention import guess_language
 from privategpt.grounding.claims import is_claim
 from privategpt.grounding.gate import read_statement
 from privategpt.grounding.lexical import read_terms
+from privategpt.grounding.markdown import Piece
+from privategpt.grounding.waiting import insert_marker
 from privategpt.services.conversation_query import retrieval_query
 
 DELHI = "दिल्ली भारत की राजधानी है।"
@@ -48,6 +50,13 @@ def test_accents_count_alike_whether_they_are_apart_or_not(text: str) -> None:
     apart, together = (unicodedata.normalize(form, text) for form in ("NFD", "NFC"))
     assert read_terms(apart) == read_terms(together)
     assert read_statement(apart) == read_statement(together)
+
+
+@pytest.mark.parametrize("stop", "।॥۔։።။។。")
+def test_a_marker_goes_before_the_full_stop_of_every_script(stop: str) -> None:
+    pieces, at = insert_marker([Piece(f"Es regnet{stop} ")], 2)
+    assert "".join(piece.text for piece in pieces) == f"Es regnet [2]{stop} "
+    assert pieces[at].number == 2
 
 
 @pytest.mark.parametrize("question", ["¿Qué dice el señor?", "Où était la maison à côté?"])
