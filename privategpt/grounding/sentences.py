@@ -1,8 +1,8 @@
 """Cuts text into sentences, all at once or as it arrives, with exact offsets.
 
 A sentence ends at `.`, `!`, `?`, `…` and their kin when white space follows and what comes next
-does not go on in lower case; at `。`, `！` and the like at once; at a blank line or a form feed; at the
-end of a heading, a table row, a bold line or a line that ends in a colon; and before a list item.
+does not go on in lower case; at `。`, `！` and the like at once; at a blank line or a form feed; at
+the end of a heading, a table row, a bold line or a line that ends in a colon; before a list item.
 It does not end at an abbreviation, an initial, a decimal, a list number or an ordinal before a
 month. Closing quotes, brackets and markers behind the full stop belong to the sentence.
 
