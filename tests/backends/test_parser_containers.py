@@ -16,6 +16,8 @@ import pytest
 
 from privategpt.backends.parsers import archives, mail, walking
 from privategpt.backends.parsers.bounds import MAX_INNER_DEPTH
+from privategpt.backends.parsers.kinds import Kind
+from privategpt.backends.parsers.plain_text import read_text
 from privategpt.domain.documents import InnerFile, ParsedFile
 from privategpt.domain.errors import (
     CorruptFile,
@@ -129,6 +131,52 @@ def test_a_file_that_cannot_be_read_is_told_of_and_the_others_are_read(tmp_path:
     assert "OCR" in told["x/b.png"]
     assert "damaged" in told["c.pdf"]
     assert "empty" in told["d.txt"]
+
+
+def _misplaced(package: bytes) -> bytes:
+    """A zip whose directory says that its members begin before it does."""
+    at = package.rindex(b"PK\5\6") + 16
+    directory = int.from_bytes(package[at : at + 4], "little") + 5
+    return package[:at] + directory.to_bytes(4, "little") + package[at + 4 :]
+
+
+def _with_mimetype(damage: bytes) -> bytes:
+    """A book whose statement of what it is cannot be unpacked."""
+    book = io.BytesIO()
+    with zipfile.ZipFile(book, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/epub+zip" * 5)
+    data = bytearray(book.getvalue())
+    start = 30 + len("mimetype")
+    data[start : start + len(damage)] = damage
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        _misplaced(docx(word_paragraph("text"))),
+        _with_mimetype(b"\xff\xff\xff"),
+    ],
+    ids=["misplaced", "mimetype"],
+)
+def test_damage_of_any_kind_costs_the_damaged_file_alone(damaged: bytes, tmp_path: Path) -> None:
+    parsed = read(tmp_path, "a.zip", zipped({"": "nameless", "b.docx": damaged, "c.txt": "text"}))
+    texts = _texts(parsed)
+    assert texts["file-1"] == "nameless"
+    assert texts["c.txt"] == "text"
+    assert {one.path for one in parsed.unread} | texts.keys() == {"file-1", "b.docx", "c.txt"}
+
+
+def test_what_breaks_a_reader_costs_that_file_alone(tmp_path: Path) -> None:
+    def broken(data: bytes, kind: Kind) -> ParsedFile:
+        if b"break" in data:
+            raise KeyError(data)
+        return read_text(data, kind)
+
+    walk = walking.Walk(size_bytes=1000, password=None, read=broken)
+    parsed = walk.upload(zipped({"a.txt": "break", "b.txt": "text"}), "a.zip", None)
+    assert _texts(parsed) == {"b.txt": "text"}
+    assert [one.path for one in parsed.unread] == ["a.txt"]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,8 @@ def zip_files(data: bytes, password: str | None) -> Iterator[Carried]:
     packed = sum(member.compress_size for member in members)
     require(packed <= len(data), "its members overlap: they claim more bytes than it has")
     for member in members:
-        if not member.is_dir() and not _is_litter(member.filename):
+        # Not `is_dir`, which fails over a member without a name.
+        if not member.filename.endswith("/") and not _is_litter(member.filename):
             read = partial(_read_member, archive, member, password)
             yield Carried(path=_member_name(member), read=read)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from enum import StrEnum
 from pathlib import PurePath
 
@@ -96,6 +97,10 @@ _SIGNATURES = {
     b"BZh": Kind.BZIP2,
     b"\xfd7zXZ": Kind.XZ,
 }
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError),
+    *(ValueError, NotImplementedError, OverflowError),
+)
 _ADVICE = {"archive": "an archive of a kind that is not read: unpack it, or pack it as a zip"}
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PDF_HEADER_WITHIN_BYTES = 1024
@@ -175,7 +180,7 @@ def _kind_of_zip(data: bytes) -> Kind:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
             declared = _declared_mimetype(archive)
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, OSError) as error:
+    except _DAMAGE as error:
         raise CorruptFile("The file is a damaged or cut-off zip container") from error
     for mimetype, kind in _ZIP_MIMETYPES.items():
         if declared.removesuffix("-template") == mimetype:

@@ -33,6 +33,8 @@ from privategpt.domain.errors import CorruptFile, EncryptedFile
 _XML_SUFFIXES = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm")
 _ENCRYPTED_FLAG = 1
 _STREAM_BYTES = 1 << 18
+_ODD_PLACES = (ValueError, NotImplementedError, OverflowError)
+"""What zipfile raises over a member that is where none can be, or packed as none can be."""
 
 
 class XmlHandlers(Protocol):
@@ -72,7 +74,7 @@ class Package:
     def __init__(self, data: bytes) -> None:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+        except (zipfile.BadZipFile, OSError, *_ODD_PLACES) as error:
             raise CorruptFile("The file is a damaged or cut-off zip container") from error
         self._members = {info.filename: info for info in self._zip.infolist()}
         self._check_sizes()
@@ -110,7 +112,7 @@ class Package:
             with self._zip.open(info) as member:
                 # A header may understate what follows; zipfile stops at the stated size.
                 return member.read()
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, *_ODD_PLACES) as error:
             raise CorruptFile(f"The file's part {name!r} is damaged") from error
 
     def tree(self, name: str) -> ET.Element:

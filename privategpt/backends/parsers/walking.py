@@ -41,6 +41,7 @@ from privategpt.backends.parsers.packages import embedded_files
 from privategpt.backends.parsers.pdf import pdf_files
 from privategpt.domain.documents import InnerFile, ParsedDocument, ParsedFile, UnreadFile
 from privategpt.domain.errors import (
+    CorruptFile,
     EmptyFile,
     FileExceedsBounds,
     NoTextFound,
@@ -58,6 +59,9 @@ _OPEN = {
     Kind.MSG: message_files,
     **dict.fromkeys((Kind.DOCX, Kind.XLSX, Kind.PPTX), embedded_files),
 }
+_BREAKS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError)
+"""What damage that nobody has thought of leads a reader to: the files beside it must not suffer."""
+
 _MAX_UNREAD = 100
 _INVISIBLE = b"\0 \t\r\n\x0c\x0b\xef\xbb\xbf"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -122,6 +126,8 @@ class Walk:
             return nothing, error
         except RecursionError as error:
             raise FileExceedsBounds("The file's elements are nested too deeply") from error
+        except _BREAKS as error:
+            raise CorruptFile("The file is damaged, or made to break its reader") from error
         if not any(_says_something(one.text) for one in parsed.documents):
             parsed = replace(parsed, documents=())
         return parsed, None
