@@ -31,6 +31,9 @@ cli = typer.Typer(
 cli.add_typer(keys_cli, name="keys")
 T = TypeVar("T")
 
+INTERRUPTED = 130
+"""What a shell shows for a command that Ctrl-C has ended."""
+
 _out = Console(highlight=False, soft_wrap=True)
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -85,13 +88,19 @@ def ingest(
 
     What is there already, with the same name and bytes, is skipped.
     """
+    if delete_removed and not watch:
+        raise typer.BadParameter("It needs --watch", param_hint="--delete-removed")
     settings = _settings(data_dir=data_dir)
     owner = require_tenant_name(tenant)
     if watch:
         with suppress(KeyboardInterrupt):
             _run(_watch(settings, paths, owner, deletes=delete_removed, interval_s=interval))
         return
-    result = _run(_ingest(settings, paths, owner, replace=replace))
+    try:
+        result = _run(_ingest(settings, paths, owner, replace=replace))
+    except KeyboardInterrupt:
+        _err.print("interrupted: what was ingested stays, and is skipped when you start it again")
+        raise typer.Exit(INTERRUPTED) from None
     _report(result)
     if result.failures:
         raise typer.Exit(1)

@@ -6,6 +6,7 @@ import gc
 import math
 import signal
 import socket
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -27,16 +28,20 @@ CLOSING_S = 5.0
 """What streams get beyond the grace to send their last words and be closed."""
 
 
-class _Server(uvicorn.Server):
+class GracefulServer(uvicorn.Server):
     """Stops at the first signal with the grace, at the second at once; both end with status 0.
 
     uvicorn's own raises the signal again when it has stopped, so a stop that went well would
-    look to a supervisor like a process that was killed.
+    look to a supervisor like a process that was killed. And it does not hear when the terminal is
+    closed (SIGHUP), which `nohup` has ignored.
     """
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        before = {sig: signal.signal(sig, self.handle_exit) for sig in HANDLED_SIGNALS}
+        signals = [*HANDLED_SIGNALS]
+        if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            signals.append(signal.SIGHUP)
+        before = {sig: signal.signal(sig, self.handle_exit) for sig in signals}
         try:
             yield
         finally:
@@ -46,6 +51,12 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit
         super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self.force_exit:
+            # Else the application is cancelled instead, and a traceback is the log's last word.
+            await self.lifespan.shutdown()
 
 
 async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
@@ -64,7 +75,7 @@ async def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
         _bind(settings.server.host, settings.server.port) as bound,
     ):
         async with open_server(settings) as parts:
-            server = _Server(
+            server = GracefulServer(
                 uvicorn.Config(
                     create_app(
                         parts.services,

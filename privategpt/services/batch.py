@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,19 +83,43 @@ class Reporter(Protocol):
 
 
 def files_below(paths: Sequence[Path]) -> list[NamedFile]:
-    """The files among `paths` and below the folders among them, sorted, hidden ones left out."""
+    """The files among `paths` and below the folders among them, sorted, hidden ones left out.
+
+    A folder that cannot be read stands for what is in it, so that it is told as not ingested.
+    Raises `InvalidRequest` for a device or a pipe.
+    """
     return list(dict.fromkeys(_walk(paths)))
 
 
 def _walk(paths: Sequence[Path]) -> Iterator[NamedFile]:
     for given in paths:
-        if given.is_file():
-            yield NamedFile(given, given.name)
-            continue
-        for path in sorted(given.rglob("*")):
-            below = path.relative_to(given)
-            if path.is_file() and not any(part.startswith(".") for part in below.parts):
-                yield NamedFile(path, below.as_posix())
+        if given.is_dir():
+            for path in sorted(_below(given)):
+                name = path.name if path == given else path.relative_to(given).as_posix()
+                yield NamedFile(path, _readable(name))
+        elif given.is_file():
+            yield NamedFile(given, _readable(given.name))
+        elif given.exists():
+            raise InvalidRequest(f"{given.name!r} is neither a file nor a folder")
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    unread: list[Path] = []
+    for root, folders, files in os.walk(folder, onerror=lambda e: unread.append(Path(e.filename))):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if not name.startswith(".") and (path := Path(root, name)).is_file():
+                yield path
+    yield from unread
+
+
+def _readable(name: str) -> str:
+    """`name` in letters, where its bytes are no UTF-8: two such files keep two names."""
+    raw = os.fsencode(name)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
 async def ingest_files(

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -80,6 +81,32 @@ def test_a_watched_folder_is_followed_until_it_is_interrupted(tmp_path: Path) ->
         assert process.stdout.readline() == "0 ingested, 0 already there, 0 failed, 1 deleted\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
+
+
+def test_what_only_a_watch_does_is_refused_without_one(tmp_path: Path) -> None:
+    done = run("ingest", str(tmp_path), "--delete-removed", "--data-dir", str(tmp_path / "data"))
+    assert done.returncode == 2
+    assert "It needs --watch" in done.stderr
+
+
+def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(200):
+        (docs / f"{number}.txt").write_text(f"Note {number}. " + "The library opens at nine. " * 50)
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "privategpt", "ingest"]
+    data = tmp_path / "data"
+    with subprocess.Popen(
+        [*command, str(docs), "--data-dir", str(data)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        while not (data / "vectors").exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        told = process.stderr.read()
+        assert process.wait(timeout=60) == 130
+    assert "what was ingested stays" in told
+    assert "Traceback" not in told
 
 
 def test_models_says_what_is_configured_and_what_is_on_disk() -> None:

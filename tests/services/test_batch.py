@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from privategpt.domain.errors import EngineUnavailable
+from privategpt.domain.errors import EngineUnavailable, InvalidRequest
 from privategpt.domain.jobs import Progress
 from privategpt.services.batch import BatchResult, NamedFile, files_below, ingest_files
 from privategpt.services.watching import Changes, FolderWatch
@@ -57,6 +58,18 @@ def write(path: Path, text: str) -> None:
     os.utime(path, ns=(before + 1_000_000_000, before + 1_000_000_000))
 
 
+def forbid(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """As for a folder of somebody else; the user who runs the tests may be allowed everything."""
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if Path(path) == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+
+
 async def ingested(
     library: WiredLibrary, files: Sequence[NamedFile], *, replace: bool = False
 ) -> BatchResult:
@@ -79,6 +92,45 @@ def test_files_are_named_by_their_path_below_the_folder(folder: Path) -> None:
         NamedFile(single, "b.txt"),
         NamedFile(folder / "sub" / "a.txt", "sub/a.txt"),
     ]
+
+
+async def test_a_folder_that_cannot_be_read_is_told_and_the_rest_is_ingested(
+    library: WiredLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid(monkeypatch, folder / "sub")
+    files = files_below([folder])
+    assert files == [NamedFile(folder / "b.txt", "b.txt"), NamedFile(folder / "sub", "sub")]
+    result = await ingested(library, files)
+    assert (result.ingested, [failed.file.name for failed in result.failures]) == (1, ["sub"])
+    assert result.failures[0].reason.startswith("it cannot be read: ")
+
+
+def test_a_folder_that_was_given_and_cannot_be_read_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid(monkeypatch, folder)
+    assert files_below([folder]) == [NamedFile(folder, "docs")]
+
+
+def test_names_of_another_time_are_read_as_letters(tmp_path: Path) -> None:
+    for name in (b"gr\xfc\xdfe.txt", b"gr\xfc\xdfe\xff.txt", "grüße.txt".encode()):
+        Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_text("Text.")
+    names = sorted(file.name for file in files_below([tmp_path]))
+    assert names == ["grüße.txt", "grüße.txt", "grüßeÿ.txt"]
+
+
+def test_links_to_folders_are_not_followed_and_those_to_files_are(folder: Path) -> None:
+    (folder / "again").symlink_to(folder)
+    (folder / "link.txt").symlink_to(folder / "b.txt")
+    (folder / "broken.txt").symlink_to(folder / "nothing")
+    assert [file.name for file in files_below([folder])] == ["b.txt", "link.txt", "sub/a.txt"]
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidRequest, match="'pipe' is neither a file nor a folder"):
+        files_below([tmp_path / "pipe"])
+    assert files_below([tmp_path]) == []
 
 
 async def test_a_batch_tells_what_became_of_each_file(library: WiredLibrary, folder: Path) -> None:
@@ -240,6 +292,81 @@ async def test_a_folder_that_is_away_deletes_nothing(library: WiredLibrary, fold
     for _ in range(3):
         assert await watched.look() == Changes()
     assert len(await texts(library)) == 2
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ESTALE, errno.EIO])
+async def test_a_folder_that_cannot_be_looked_at_deletes_nothing_and_ends_nothing(
+    library: WiredLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    watched = Watched(library, [folder], deletes=True)
+    await watched.look()
+    stat = Path.stat
+
+    def failing(path: Path, **options: bool) -> os.stat_result:
+        if path.is_relative_to(folder):
+            raise OSError(number, os.strerror(number), str(path))
+        return stat(path, **options)
+
+    with monkeypatch.context() as away:
+        away.setattr(Path, "stat", failing)
+        for _ in range(3):
+            assert await watched.look() == Changes()
+    assert await watched.look() == Changes()
+    assert len(await texts(library)) == 2
+
+
+async def test_a_folder_inside_that_cannot_be_read_any_more_keeps_its_documents(
+    library: WiredLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(library, [folder], deletes=True)
+    await watched.look()
+    stat = Path.stat
+
+    def failing(path: Path, **options: bool) -> os.stat_result:
+        if path.parent == folder / "sub":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **options)
+
+    forbid(monkeypatch, folder / "sub")
+    monkeypatch.setattr(Path, "stat", failing)
+    for _ in range(3):
+        assert (await watched.look()).gone == ()
+    assert len(await texts(library)) == 2
+
+
+async def test_a_drive_that_is_away_keeps_its_documents_though_its_folder_is_there(
+    library: WiredLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_drive, stat = True, Path.stat
+
+    def status(path: Path, **options: bool) -> os.stat_result:
+        found = stat(path, **options)
+        if not path.is_relative_to(folder) or not on_a_drive:
+            return found
+        fields = list(found)
+        fields[2] += 1  # st_dev
+        return os.stat_result((*fields, *found[10:]))
+
+    monkeypatch.setattr(Path, "stat", status)
+    watched = Watched(library, [folder], deletes=True)
+    await watched.look()
+    on_a_drive = False
+    (folder / "b.txt").unlink()
+    (folder / "sub" / "a.txt").unlink()
+    for _ in range(3):
+        assert await watched.look() == Changes()
+    assert len(await texts(library)) == 2
+
+
+async def test_a_link_that_is_removed_is_gone_wherever_it_led(
+    library: WiredLibrary, folder: Path
+) -> None:
+    (folder / "link.txt").symlink_to("/proc/version")
+    watched = Watched(library, [folder], deletes=True)
+    await watched.look()
+    (folder / "link.txt").unlink()
+    await watched.look()
+    assert (await watched.look()).gone == ("link.txt",)
 
 
 async def test_what_somebody_else_has_deleted_is_gone_too(
