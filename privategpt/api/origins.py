@@ -9,6 +9,7 @@ server to the browser, and may read everything (DNS rebinding).
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -54,6 +55,7 @@ def _refuse_strange_name(name: str | None, *, allowed: Collection[str]) -> None:
     )
 
 
+@lru_cache(maxsize=64)
 def _is_unowned(name: str) -> bool:
     """Whether nobody but who runs the network can say where a name leads: an address, a name of
     one word, or below a domain that is kept for that.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from sqlalchemy import Engine, Executable, Row
+from sqlalchemy import Connection, Engine, Executable, Row
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from privategpt.backends.gathering import Gathering
@@ -55,12 +57,15 @@ class ThreadReader:
     """For SQLite, which blocks, though mostly for a tenth of a millisecond only.
 
     Its asynchronous driver hands over to a thread for every step of a statement, which takes a
-    millisecond of the processors; here it is done once, for all that is asked at a time.
+    millisecond of the processors; here it is done once, for all that is asked at a time. Each
+    thread keeps its connection, for to borrow one from a pool takes as long as such a read.
     """
 
     def __init__(self, *, engine: Engine, threads: int, wait_s: float) -> None:
         self._engine = engine
         self._wait_s = wait_s
+        self._kept = threading.local()
+        self._connections: list[Connection] = []
         self._reads: Gathering[_Read, _Rows] = Gathering(
             self._read, threads=threads, at_most=READS_AT_ONCE, name="state store"
         )
@@ -74,11 +79,29 @@ class ThreadReader:
     async def close(self) -> None:
         """See `Reader`."""
         self._reads.close()
+        for connection in self._connections:
+            connection.close()
         self._engine.dispose()
 
     def _read(self, reads: Sequence[_Read]) -> list[_Rows]:
-        with translated(), self._engine.connect() as connection:
-            return [
-                connection.execute(statement, dict(parameters)).all()
-                for statement, parameters in reads
-            ]
+        with translated():
+            connection = self._connection()
+            try:
+                return [
+                    connection.execute(statement, dict(parameters)).all()
+                    for statement, parameters in reads
+                ]
+            except SQLAlchemyError:
+                # Whatever is wrong with it, the next read has another.
+                self._kept.connection = None
+                self._connections.remove(connection)
+                connection.close()
+                raise
+
+    def _connection(self) -> Connection:
+        """This thread's own."""
+        kept: Connection | None = getattr(self._kept, "connection", None)
+        if kept is None:
+            kept = self._kept.connection = self._engine.connect()
+            self._connections.append(kept)
+        return kept

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import fsum, sqrt
+from operator import mul, neg
 from typing import Protocol, TypeAlias, TypeVar
 
 IdT = TypeVar("IdT", str, int)
@@ -48,13 +49,17 @@ def fuse(meaning: Leg[IdT], words: Leg[IdT]) -> Ranking[IdT]:
     best = next(iter(words.values())) or 1.0
     bm25 = {id_: score / best for id_, score in words.items()}
     share = _share(list(meaning.values()), list(bm25.values()))
-    last_cosine, last_bm25 = min(meaning.values(), default=0.0), min(bm25.values())
-    return ranked(
-        {
-            id_: share * meaning.get(id_, last_cosine) + (1 - share) * bm25.get(id_, last_bm25)
-            for id_ in {**meaning, **bm25}
-        }
-    )
+    rest = 1 - share
+    least_by_meaning = share * min(meaning.values(), default=0.0)
+    least_by_words = min(bm25.values())
+    fused = {
+        id_: share * cosine + rest * bm25.get(id_, least_by_words)
+        for id_, cosine in meaning.items()
+    }
+    for id_, score in bm25.items():
+        if id_ not in fused:
+            fused[id_] = least_by_meaning + rest * score
+    return ranked(fused)
 
 
 def _share(cosines: Sequence[float], bm25: Sequence[float]) -> float:
@@ -67,11 +72,14 @@ def _share(cosines: Sequence[float], bm25: Sequence[float]) -> float:
 
 def _prominence(scores: Sequence[float]) -> float:
     mean = fsum(scores) / len(scores)
-    spread = sqrt(fsum([(score - mean) ** 2 for score in scores]) / len(scores))
+    spread = sqrt(max(0.0, fsum(map(mul, scores, scores)) / len(scores) - mean * mean))
     # Below this the scores differ by the rounding of float32 only, and none stands out.
     return (max(scores) - mean) / spread if spread > _ROUNDING else 1.0
 
 
 def ranked(scores: Mapping[IdT, float]) -> Ranking[IdT]:
     """These scores, best first, equal ones by id."""
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        (id_, -falling)
+        for falling, id_ in sorted(zip(map(neg, scores.values()), scores, strict=True))
+    ]
