@@ -37,7 +37,7 @@ from privategpt.domain.verification import Verifier
 from privategpt.domain.websearch import WebResult
 from privategpt.grounding.abstention import abstention
 from privategpt.grounding.citations import Grounder, GroundingOptions
-from privategpt.grounding.prompt import PromptStyle, compose
+from privategpt.grounding.prompt import PromptStyle, compose, render_source
 from privategpt.services.conversation_query import retrieval_query
 from privategpt.services.grounded import GroundedReply
 from privategpt.services.prompting import FittedPrompt, best_within, fit
@@ -243,22 +243,41 @@ class Answering:
         retrieved: Sequence[RetrievedChunk],
         results: Sequence[WebResult],
     ) -> FittedPrompt:
+        """Of chunks that are one source together, and too long as such, only the best are read."""
         attached = number_attachments(request.attachments)
-        passages = await number_sources(
-            retrieved, tenant=request.tenant, state=self._state, after=len(attached)
-        )
-        if self._context_tokens is not None:
-            passages = await best_within(self._context_tokens, passages, llm=self._llm)
-        sources = attached + passages
-        return await fit(
-            request.messages,
-            sources + number_results(results, after=len(sources)),
-            llm=self._llm,
-            reply_tokens=request.sampling.max_tokens,
-            system_prompt=request.system_prompt,
-            style=_prompt_style(request),
-            attached=len(attached),
-        )
+        chunks = retrieved
+        while True:
+            passages = await self._passages(chunks, tenant=request.tenant, after=len(attached))
+            sources = attached + passages
+            fitted = await fit(
+                request.messages,
+                sources + number_results(results, after=len(sources)),
+                llm=self._llm,
+                reply_tokens=request.sampling.max_tokens,
+                system_prompt=request.system_prompt,
+                style=_prompt_style(request),
+                attached=len(attached),
+            )
+            if len(fitted.sources) > len(attached) or not _is_merged(passages, chunks):
+                return fitted
+            chunks = chunks[: len(chunks) // 2]
+
+    async def _passages(
+        self, chunks: Sequence[RetrievedChunk], *, tenant: str, after: int
+    ) -> tuple[Source, ...]:
+        """The sources of the best chunks that have `context_tokens` together, of one in any case."""
+        while True:
+            numbered = await number_sources(chunks, tenant=tenant, state=self._state, after=after)
+            if self._context_tokens is None:
+                return numbered
+            kept = await best_within(self._context_tokens, numbered, llm=self._llm)
+            if len(kept) != 1 or not _is_merged(kept, chunks):
+                return kept
+            read = await self._llm.count_text(render_source(kept[0]))
+            if read <= self._context_tokens:
+                return kept
+            fewer = len(chunks) * self._context_tokens // read
+            chunks = chunks[: min(max(fewer, 1), len(chunks) - 1)]
 
 
 def _generation_request(
@@ -275,6 +294,11 @@ def _generation_request(
         tooling=request.tooling,
         response_format=request.response_format,
     )
+
+
+def _is_merged(sources: Sequence[Source], chunks: Sequence[RetrievedChunk]) -> bool:
+    """Whether the first of these sources is more than its best chunk."""
+    return bool(sources) and len(sources[0].text) > len(chunks[0].chunk.text)
 
 
 def _read_chunks(

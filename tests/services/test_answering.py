@@ -277,6 +277,24 @@ async def test_only_the_best_sources_are_read_that_a_slow_engine_reads_in_time(
         assert started.sources[0].text.startswith("Ducks number 2.")
 
 
+@pytest.mark.parametrize(
+    ("window", "budget", "chunks"),
+    [(4096, None, 4), (4096, 1100, 4), (4096, 800, 3), (4096, 300, 1), (4096, 10, 1),
+     (1100, None, 2), (600, None, 1), (200, None, 0)],
+)  # fmt: skip
+async def test_of_chunks_that_are_one_source_as_many_are_read_as_may(
+    library: WiredLibrary, window: int, budget: int | None, chunks: int
+) -> None:
+    sentences = [f"Sentence {n} " + "about many ducks " * 81 + "of the pond." for n in range(4)]
+    await library.add("ducks.txt", "\n\n".join(sentences))
+    library.llm = ScriptedLanguageModel(context_tokens=window)
+    library.context_tokens = budget
+    started = only(await answer(library, ask("many ducks", use_context=True)), AnswerStarted)
+    assert started.retrieved is not None
+    words = sum(len(source.text.split()) for source in started.sources)
+    assert (words / 248, len(started.retrieved)) == (chunks, chunks)
+
+
 async def test_the_engine_does_not_count_what_surely_fits(library: WiredLibrary) -> None:
     library.llm = ScriptedLanguageModel(script=[GenerationFinished(FinishReason.STOP, Usage(0, 0))])
     for window, question, counts in ((4096, "Why?", 0), (4096, "why " * 800, 1), (100, "Why?", 1)):
