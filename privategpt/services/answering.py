@@ -265,7 +265,7 @@ class Answering:
     async def _passages(
         self, chunks: Sequence[RetrievedChunk], *, tenant: str, after: int
     ) -> tuple[Source, ...]:
-        """The sources of the best chunks that have `context_tokens` together, of one in any case."""
+        """Sources of the best chunks that have `context_tokens` together; of one in any case."""
         while True:
             numbered = await number_sources(chunks, tenant=tenant, state=self._state, after=after)
             if self._context_tokens is None:

@@ -49,7 +49,8 @@ async def fit(
     style: PromptStyle = PromptStyle.CITED,
     attached: int = 0,
 ) -> FittedPrompt:
-    """Drop the lowest-ranked sources, then the oldest turns, until the prompt fits the window.
+    """Drop the lowest-ranked sources but one, then the oldest turns, until the prompt fits the
+    window; and the best source only where it does not fit beside the last turn.
 
     At most a quarter of the window is kept for the reply. System messages, everything from the
     last user message on and the first `attached` sources are never dropped. Raises
@@ -59,13 +60,26 @@ async def fit(
     window = _Window(llm, llm.context_tokens - reserve, system_prompt, style)
     turns, kept = tuple(messages), tuple(sources)
     prompt, tokens = await window.read(turns, kept)
-    while tokens > window.budget and len(kept) > attached:
+    while tokens > window.budget and len(kept) > attached + 1:
         excess = tokens - window.budget
         count = _sources_that_fit(kept, excess=excess, tokens=tokens, beside=turns)
-        kept = kept[: max(count, attached)]
+        kept = kept[: max(count, attached + 1)]
         prompt, tokens = await window.read(turns, kept)
     if tokens > window.budget:
-        prompt = await _without_oldest_turns(turns, kept, window=window, tokens=tokens)
+        try:
+            prompt = await _without_oldest_turns(turns, kept, window=window, tokens=tokens)
+        except ContextLengthExceeded:
+            if len(kept) == attached:
+                raise
+            return await fit(
+                messages,
+                kept[:attached],
+                llm=llm,
+                reply_tokens=reply_tokens,
+                system_prompt=system_prompt,
+                style=style,
+                attached=attached,
+            )
     return FittedPrompt(prompt, kept)
 
 

@@ -304,6 +304,28 @@ async def test_the_engine_does_not_count_what_surely_fits(library: WiredLibrary)
         assert len(library.llm.counted) == counts
 
 
+async def test_a_long_conversation_does_not_cost_the_best_source(library: WiredLibrary) -> None:
+    await library.add("ducks.txt", PLAIN)
+    await library.add("more.txt", "The pond has a heron and ducks. " * 20)
+    library.llm = ScriptedLanguageModel(context_tokens=300)
+    old = tuple(
+        message
+        for n in range(9)
+        for message in (Message(Role.USER, f"old {n}"), Message(Role.ASSISTANT, "reply " * 50))
+    )
+    question = Message(Role.USER, "How many ducks has the pond?")
+    events = await answer(library, ask("", messages=(*old, question), use_context=True))
+    started = only(events, AnswerStarted)
+    assert [source.text for source in started.sources] == [PLAIN]
+    sent = library.llm.requests[0].messages
+    assert sent[1:] == (*old[-len(sent) + 2 :], question)
+    assert len(sent) > 2
+    long = Message(Role.USER, "How many ducks has the pond? " + "quack " * 190)
+    events = await answer(library, ask("", messages=(*old, long), use_context=True))
+    assert only(events, AnswerStarted).sources == ()
+    assert library.llm.requests[1].messages == (long,)
+
+
 async def test_the_oldest_turns_go_next_with_their_replies(library: WiredLibrary) -> None:
     library.llm = ScriptedLanguageModel(context_tokens=60)
     turns = (
