@@ -50,8 +50,10 @@ def _refuse_strange_name(name: str | None, *, allowed: Collection[str]) -> None:
     if name is None or _is_unowned(name) or name in map(_host, allowed):
         return
     raise PermissionDenied(
-        "A server that asks for no key answers only to addresses and names of the own network; "
-        "the operator can say by which other one it is reached, in server.public_url"
+        "A server that asks for no key answers only to addresses and names of its own network, and "
+        f"{name[:100]!r} is neither. The operator can let it ask for keys (`privategpt keys create` "
+        "and a restart), or, if only that network can reach it, name that address in "
+        "server.public_url"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import httpx
 import pytest
 
@@ -74,7 +76,10 @@ async def test_a_name_that_somebody_had_lead_here_reads_nothing(
     headers = {"Host": host} | ({"Origin": f"http://{host}"} if origin else {})
     response = await client.get("/v1/ingest/list", headers=headers)
     assert response.status_code == 403
-    assert "server.public_url" in response.json()["error"]["message"]
+    message = response.json()["error"]["message"]
+    assert f"{urlsplit(f'//{host}').hostname!r} is neither" in message
+    assert "privategpt keys create" in message
+    assert "server.public_url" in message
 
 
 @pytest.mark.parametrize(
