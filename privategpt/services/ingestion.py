@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from privategpt.chunking.identity import document_id, inner_file_id
 from privategpt.chunking.splitter import split
@@ -107,7 +108,10 @@ class Ingestion:
         self._state = state
         self._now = now
         self._new_id = new_id
-        self._in_flight: dict[tuple[str, str, str], asyncio.Lock] = {}
+        # An entry lives as long as somebody holds its lock or waits for it.
+        self._in_flight: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
 
     async def find(self, request: IngestRequest) -> StoredFile | None:
         """The file that is there already, with the same bytes under the same name.
@@ -134,30 +138,24 @@ class Ingestion:
         sha256, size_bytes = await asyncio.to_thread(_fingerprint, upload.path)
         key = (request.tenant, upload.name, sha256)
         lock = self._in_flight.setdefault(key, asyncio.Lock())
-        try:
-            async with lock:
-                if not request.replaces:
-                    known = await self._state.find_file(
-                        request.tenant, name=upload.name, sha256=sha256
-                    )
-                    if known is not None:
-                        return known
-                file = File(
-                    file_id=self._new_id(),
-                    tenant=request.tenant,
-                    name=upload.name,
-                    sha256=sha256,
-                    size_bytes=size_bytes,
-                    media_type=upload.media_type or "application/octet-stream",
-                    created_at=self._now(),
-                )
-                with self._observer.ingesting():
-                    room = endless_room if has_room else self._room
-                    async with room(request.tenant, size_bytes), self._places:
-                        return await self._ingest_new(file, request, listener)
-        finally:
-            if not lock.locked():
-                self._in_flight.pop(key, None)
+        async with lock:
+            if not request.replaces:
+                known = await self._state.find_file(request.tenant, name=upload.name, sha256=sha256)
+                if known is not None:
+                    return known
+            file = File(
+                file_id=self._new_id(),
+                tenant=request.tenant,
+                name=upload.name,
+                sha256=sha256,
+                size_bytes=size_bytes,
+                media_type=upload.media_type or "application/octet-stream",
+                created_at=self._now(),
+            )
+            with self._observer.ingesting():
+                room = endless_room if has_room else self._room
+                async with room(request.tenant, size_bytes), self._places:
+                    return await self._ingest_new(file, request, listener)
 
     async def _ingest_new(
         self, file: File, request: IngestRequest, listener: Listener

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from privategpt.chunking.identity import inner_file_id
-from privategpt.domain.documents import Chunk, Document, DocumentFilter, File
+from privategpt.domain.documents import Chunk, Document, DocumentFilter, File, ParsedFile
 from privategpt.domain.errors import (
     CorruptFile,
     EngineFailed,
@@ -19,8 +19,9 @@ from privategpt.domain.errors import (
     NotFound,
 )
 from privategpt.domain.library import StoredFile
-from privategpt.domain.ports import Embeddings
+from privategpt.domain.ports import Embeddings, Upload
 from tests.fakes.embedding import FakeEmbeddingModel
+from tests.fakes.parser import FakeParser
 from tests.fakes.state import FakeStateStore
 from tests.fakes.vectors import FakeVectorIndex
 from tests.fakes.wired import NOW, WiredLibrary
@@ -112,6 +113,39 @@ async def test_two_uploads_of_the_same_file_at_once_become_one(library: WiredLib
     stored = await asyncio.gather(ingestion.ingest(first), ingestion.ingest(second))
     assert stored[0] == stored[1]
     assert len(await ingestion.list_documents("ann")) == 1
+
+
+async def test_of_many_tries_with_one_file_never_two_are_under_way(library: WiredLibrary) -> None:
+    class Watched(FakeParser):
+        under_way = most = 0
+
+        async def parse(self, upload: Upload) -> ParsedFile:
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            try:
+                for _ in range(20):  # long enough for another try to arrive
+                    await asyncio.to_thread(bool)
+                raise CorruptFile("It is always broken")
+            finally:
+                self.under_way -= 1
+
+    library.parser = parser = Watched()
+    ingestion = library.ingestion
+    tries: list[asyncio.Task[StoredFile]] = []
+
+    def once_more(_: object = None) -> None:
+        if len(tries) < 9:
+            # The bytes are the same, and somebody has waited since before.
+            tries.append(asyncio.create_task(ingestion.ingest(library.request("a.txt", "text"))))
+            tries[-1].add_done_callback(once_more)
+
+    once_more()
+    once_more()
+    once_more()
+    while not all(each.done() for each in tries):
+        await asyncio.wait(tries)
+    assert all(isinstance(each.exception(), CorruptFile) for each in tries)
+    assert parser.most == 1
 
 
 @pytest.mark.parametrize("name", ["b.txt", "a.txt"])
