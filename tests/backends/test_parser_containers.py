@@ -229,6 +229,17 @@ def test_utf8_names_of_archivers_that_do_not_say_so_are_read(tmp_path: Path) -> 
     assert next(iter(_texts(read(tmp_path, "a.zip", dos)))).startswith("grüße")
 
 
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [(b"caf\xe9.txt", "café.txt"), (b"5\x80.txt", "5€.txt"), (b"\x81\xe9.txt", "é.txt")],
+)
+def test_names_in_a_tar_that_are_no_utf8_keep_their_letters(
+    raw: bytes, path: str, tmp_path: Path
+) -> None:
+    data = _tar({raw.decode("utf-8", "surrogateescape"): b"text"})
+    assert _texts(read(tmp_path, "a.tar", data)) == {path: "text"}
+
+
 def test_links_and_devices_of_a_tar_are_no_files(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:

@@ -128,9 +128,24 @@ def tar_files(data: bytes) -> Iterator[Carried]:
             for member in archive:
                 # A sparse file is holes that no byte of the archive pays for.
                 if member.isreg() and not member.issparse() and not _is_litter(member.name):
-                    yield Carried(path=member.name, read=partial(_read_tar, archive, member))
+                    name = _tar_name(member.name)
+                    yield Carried(path=name, read=partial(_read_tar, archive, member))
     except (*_DAMAGE, *_ODD_HEADERS) as error:
         raise CorruptFile("The tar is damaged or cut off") from error
+
+
+def _tar_name(name: str) -> str:
+    """Where bytes of it are no UTF-8, which tarfile keeps as halves of characters, it is Western:
+    Windows' set, else Latin-1.
+    """
+    try:
+        return name.encode().decode()
+    except UnicodeEncodeError:
+        written = name.encode("utf-8", "surrogateescape")
+    try:
+        return written.decode("cp1252")
+    except UnicodeDecodeError:
+        return written.decode("latin-1")
 
 
 def _read_tar(archive: tarfile.TarFile, member: tarfile.TarInfo, limit: int) -> bytes:
