@@ -33,10 +33,13 @@ def require_data_folder(settings: Settings) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = [folder, *_entries(folder)]
+        is_full = _is_full(folder)
     except FileExistsError as error:
         raise _unusable(folder, "it is a file") from error
     except OSError as error:
         raise _unusable(folder, error.strerror or str(error)) from error
+    if is_full:
+        raise _unusable(folder, "its disk is full")
     for entry in entries:
         if reason := _fault(entry):
             name = "it" if entry == folder else repr(str(entry.relative_to(folder)))
@@ -66,6 +69,13 @@ def _entries(folder: Path) -> Iterator[Path]:
             # What goes meanwhile, as files of a running server do, is passed over.
             for below, folders, files in os.walk(entry):
                 yield from (Path(below, inner) for inner in (*folders, *files))
+
+
+def _is_full(folder: Path) -> bool:
+    """Not a byte: the database could not even be opened, and would not know why."""
+    disk = os.statvfs(folder)
+    free = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail
+    return disk.f_blocks > 0 and free == 0  # some network drives tell nothing
 
 
 def _fault(entry: Path) -> str | None:

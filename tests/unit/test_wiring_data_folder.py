@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,22 @@ def test_a_file_of_somebody_else_is_told_by_name(
         require_data_folder(settings_of(tmp_path))
     assert f"'{name}' may not be read and written by user {os.geteuid()}" in refusal.value.message
     assert f"it is -rw------- of user {entry.stat().st_uid}" in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("blocks", "free", "refused"), [(9, 0, True), (9, 1, False), (0, 0, False)]
+)
+def test_a_full_disk_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: int, free: int, refused: bool
+) -> None:
+    disk = os.statvfs_result((4096, 4096, blocks, free, free, 9, 9, 9, 0, 255))
+
+    def statvfs(_: Path) -> os.statvfs_result:
+        return disk
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    with pytest.raises(StartRefused, match="its disk is full") if refused else nullcontext():
+        require_data_folder(settings_of(tmp_path))
 
 
 def test_what_is_not_ours_may_be_whose_it_is(
