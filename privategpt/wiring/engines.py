@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from privategpt.backends.vectors.edge import open_edge_index
 from privategpt.backends.vectors.quantization import Quantization
-from privategpt.domain.errors import InvalidSettings
+from privategpt.domain.errors import InvalidSettings, StartRefused, Unavailable
 from privategpt.domain.library import VectorIndex
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, Reranker
 from privategpt.domain.verification import Verifier
@@ -145,17 +145,20 @@ async def open_index(
     if vectors.mode == "server":
         from privategpt.backends.vectors.server import open_server_index
 
-        return await open_server_index(
-            required("vectors.url", vectors.url),
-            collection=vectors.collection,
-            dimensions=embedding.dimensions,
-            candidates=settings.retrieval.candidates,
-            timeout_s=vectors.timeout_s,
-            api_key=secret(vectors.api_key),
-            prefer_grpc=vectors.prefer_grpc,
-            quantization=quantization_of(vectors),
-            replace=replace,
-        )
+        try:
+            return await open_server_index(
+                required("vectors.url", vectors.url),
+                collection=vectors.collection,
+                dimensions=embedding.dimensions,
+                candidates=settings.retrieval.candidates,
+                timeout_s=vectors.timeout_s,
+                api_key=secret(vectors.api_key),
+                prefer_grpc=vectors.prefer_grpc,
+                quantization=quantization_of(vectors),
+                replace=replace,
+            )
+        except Unavailable as error:
+            raise StartRefused(f"Setting 'vectors.url': {error.message}") from error
     return await open_edge_index(
         settings.server.data_dir / "vectors",
         dimensions=embedding.dimensions,

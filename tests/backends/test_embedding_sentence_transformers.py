@@ -208,7 +208,7 @@ def test_a_bundled_model_cut_short_is_found_at_start(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("model", ["/no/such/folder", "./missing", "a/b/c"])
 def test_a_folder_that_is_not_there_is_never_looked_for_on_the_hub(model: str) -> None:
-    with pytest.raises(InvalidSettings, match="no embedding model folder"):
+    with pytest.raises(InvalidSettings, match="there is no folder"):
         load_sentence_transformers(model)
 
 

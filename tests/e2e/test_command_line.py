@@ -121,6 +121,11 @@ def test_models_says_what_is_configured_and_what_is_on_disk() -> None:
     [
         ({"PRIVATEGPT_SERVER__PROT": "1"}, "did you mean 'server.port'"),
         ({"PRIVATEGPT_VECTORS__MODE": "server"}, "'vectors.url' is needed"),
+        (
+            {"PRIVATEGPT_VECTORS__MODE": "server", "PRIVATEGPT_VECTORS__URL": "http://127.0.0.1:9"},
+            "'vectors.url': The vector database is not available",
+        ),
+        ({"PRIVATEGPT_EMBEDDING__MODEL": "/nowhere/model"}, "'embedding.model': there is no fold"),
         ({"PRIVATEGPT_LLM__MODEL_PATH": "nowhere.gguf"}, "nowhere.gguf"),
         ({"PRIVATEGPT_PROFILES": "nowhere"}, "settings-nowhere.yaml"),
     ],

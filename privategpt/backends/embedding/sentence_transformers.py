@@ -129,9 +129,7 @@ def _find_folder(model: str) -> Path:
     if folder.is_dir():
         return folder
     if folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
-        raise InvalidSettings(
-            f"There is no embedding model folder {folder.name!r} where it should be"
-        )
+        raise InvalidSettings(f"Setting 'embedding.model': there is no folder {str(folder)!r}")
     return _fetch(model if "/" in model else f"sentence-transformers/{model}")
 
 
@@ -241,7 +239,7 @@ def _load_modules(folder: Path, *, dtype: Dtype) -> _Module:
         )
     except (*_LOADING_ERRORS, SafetensorError) as error:
         raise InvalidSettings(
-            f"The embedding model {folder.name!r} cannot be loaded: {error}"
+            f"Setting 'embedding.model': {folder.name!r} cannot be loaded: {error}"
         ) from error
     return cast("_Module", model)
 

@@ -208,7 +208,8 @@ async def start_llama_cpp(
     except Unavailable as error:
         await model.close()
         raise InvalidSettings(
-            f"The embedded engine cannot serve {options.model_path.name!r}: {error.message}"
+            f"Setting 'llm.model_path': the embedded engine cannot serve "
+            f"{options.model_path.name!r}: {error.message}"
         ) from error
     return model
 
