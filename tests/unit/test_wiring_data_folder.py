@@ -77,6 +77,35 @@ def test_a_full_disk_is_told(
         require_data_folder(settings_of(tmp_path))
 
 
+def test_a_file_system_that_may_not_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = os.statvfs_result((4096, 4096, 9, 9, 9, 9, 9, 9, os.ST_RDONLY, 255))
+
+    def statvfs(_: Path) -> os.statvfs_result:
+        return disk
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    forbid(monkeypatch, tmp_path)
+    with pytest.raises(StartRefused, match="it lies on a file system that may not be written"):
+        require_data_folder(settings_of(tmp_path))
+
+
+def test_a_file_that_goes_meanwhile_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = tmp_path / "state.db-wal"
+    entry.write_text("")
+    allowed: Callable[[Path, int], bool] = os.access
+
+    def access(path: Path, mode: int) -> bool:
+        entry.unlink(missing_ok=True)
+        return allowed(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
+    require_data_folder(settings_of(tmp_path))
+
+
 def test_what_is_not_ours_may_be_whose_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
