@@ -29,6 +29,7 @@ class GatedEncoder:
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
+        self.begun = threading.Condition()
         self.failure: BaseException | None = None
         self.reading_failure: EngineFailed | None = None
         self.gate = threading.Event()
@@ -44,12 +45,23 @@ class GatedEncoder:
         ]
 
     def encode(self, batch: Sequence[EncodedText], *, prompt: str) -> list[Vector]:
-        self.batches.append([text.text for text in batch])
+        with self.begun:
+            self.batches.append([text.text for text in batch])
+            self.begun.notify_all()
         self.started.set()
         assert self.gate.wait(20)
         if self.failure is not None:
             raise self.failure
         return [array("f", [text.tokens]) for text in batch]
+
+    async def waits_for(self, *, batches: int) -> None:
+        """Return when so many have been begun."""
+
+        def wait() -> None:
+            with self.begun:
+                assert self.begun.wait_for(lambda: len(self.batches) >= batches, 20)
+
+        await asyncio.to_thread(wait)
 
     async def hold(self, worker: EmbeddingWorker) -> asyncio.Task[Embeddings]:
         """Have one text waiting inside the model."""
@@ -271,18 +283,92 @@ async def test_nobody_waits_for_ever_when_the_thread_dies(encoder: GatedEncoder)
     await worker.close()
 
 
-async def test_the_thread_is_prepared_once_before_the_first_text(encoder: GatedEncoder) -> None:
-    prepared: list[str] = []
-    worker = EmbeddingWorker(
-        encoder=encoder,
-        batch_size=4,
-        prepare=lambda: prepared.append(threading.current_thread().name),
+async def test_two_threads_share_what_waits(encoder: GatedEncoder) -> None:
+    worker = EmbeddingWorker(encoder=encoder, batch_size=4, threads=2)
+    encoder.gate.clear()
+    first = await _queue(worker, ["x" * n for n in (1, 2, 3, 4, 5, 6)])
+    await encoder.waits_for(batches=2)
+    encoder.gate.set()
+
+    assert _lengths(await first) == [1, 2, 3, 4, 5, 6]
+    assert sorted(len(batch) for batch in encoder.batches) in ([3, 3], [1, 2, 3], [1, 1, 1, 3])
+    await worker.close()
+
+
+async def test_a_second_request_does_not_wait_for_the_first(encoder: GatedEncoder) -> None:
+    worker = EmbeddingWorker(encoder=encoder, batch_size=4, threads=2)
+    held = await encoder.hold(worker)
+    second = await _queue(worker, ["why"], query=True)
+    await encoder.waits_for(batches=2)
+    encoder.gate.set()
+
+    assert [_lengths(one) for one in await asyncio.gather(held, second)] == [[4], [3]]
+    await worker.close()
+
+
+async def test_a_thread_knows_how_many_batches_there_are_to_work_on(encoder: GatedEncoder) -> None:
+    told: list[int] = []
+    worker = EmbeddingWorker(encoder=encoder, batch_size=4, threads=2, prepare=told.append)
+    await worker.embed(["alone"], query=True)
+    assert told == [1]
+    held = await encoder.hold(worker)
+    second = await _queue(worker, ["why"], query=True)
+    await encoder.waits_for(batches=3)
+    encoder.gate.set()
+
+    await asyncio.gather(held, second)
+    assert told == [1, 1, 2]
+    await worker.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_what_the_other_thread_works_on_is_answered_when_one_dies(
+    encoder: GatedEncoder,
+) -> None:
+    class Unforeseen(BaseException):
+        pass
+
+    def prepare(batches: int) -> None:
+        if batches == 2:
+            raise Unforeseen
+
+    worker = EmbeddingWorker(encoder=encoder, batch_size=4, threads=2, prepare=prepare)
+    held = await encoder.hold(worker)
+    with pytest.raises(EngineUnavailable):
+        await worker.embed(["why"], query=True)
+    encoder.gate.set()
+
+    assert _lengths(await held) == [4]
+    await worker.close()
+
+
+async def test_closing_waits_for_every_thread(encoder: GatedEncoder) -> None:
+    worker = EmbeddingWorker(encoder=encoder, batch_size=4, threads=3)
+    held = await encoder.hold(worker)
+    second = await _queue(worker, ["why"], query=True)
+    await encoder.waits_for(batches=2)
+    closing = asyncio.create_task(worker.close())
+    await asyncio.sleep(0)
+    encoder.gate.set()
+
+    assert [_lengths(one) for one in await asyncio.gather(held, second)] == [[4], [3]]
+    await closing
+    names = {thread.name for thread in threading.enumerate()}
+    assert not names & {"embedding-0", "embedding-1", "embedding-2"}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+async def test_every_text_gets_its_own_vector_whoever_works(threads: int) -> None:
+    encoder = GatedEncoder()
+    worker = EmbeddingWorker(encoder=encoder, batch_size=3, max_batch_tokens=20, threads=threads)
+    requests = [[(7 * n + m) % 19 + 1 for m in range(n)] for n in range(1, 24)]
+
+    answers = await asyncio.gather(
+        *(worker.embed(["x" * n for n in lengths], query=False) for lengths in requests)
     )
 
-    assert prepared == []
-    await worker.embed(["x"], query=True)
-    await worker.embed(["x"], query=True)
-    assert prepared == ["embedding"]
+    assert [_lengths(answer) for answer in answers] == requests
+    assert [answer.tokens for answer in answers] == [sum(lengths) for lengths in requests]
     await worker.close()
 
 

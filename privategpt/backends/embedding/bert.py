@@ -21,9 +21,9 @@ from privategpt.backends.embedding.vectors import unit_rows
 from privategpt.domain.errors import InvalidSettings
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
+    from privategpt.backends.embedding.bert_forward import Forwarding, Layer, Linear, Weights
     from privategpt.backends.embedding.cpu import Dtype
     from privategpt.domain.ports import Tokenizer, Vector
 
@@ -42,30 +42,6 @@ class BertConfig:
     pad_token_id: int
     max_tokens: int
     pooling: Literal["mean", "cls"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Linear:
-    weight: Tensor
-    bias: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    attention_in: _Linear
-    attention_out: _Linear
-    attention_norm: _Linear
-    expand: _Linear
-    contract: _Linear
-    norm: _Linear
-
-
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    words: Tensor
-    positions: Tensor
-    norm: _Linear
-    layers: tuple[_Layer, ...]
 
 
 def read_config(folder: Path) -> BertConfig | None:
@@ -117,20 +93,27 @@ def read_json(path: Path, *, empty: Any = None) -> Any:
 
 
 class BertEncoder:
-    """Runs a BERT on the processor. `encode` may be called from one thread at a time."""
+    """Runs a BERT on the processor. Any number of threads may use it at a time."""
 
     def __init__(
-        self, *, config: BertConfig, weights: _Weights, reader: TextReader, prompts: Prompts
+        self,
+        *,
+        config: BertConfig,
+        dimensions: int,
+        forward: Forwarding,
+        reader: TextReader,
+        prompts: Prompts,
     ) -> None:
         self._config = config
-        self._weights = weights
+        self._dimensions = dimensions
+        self._forward = forward
         self._reader = reader
         self._prompts = prompts
 
     @property
     def dimensions(self) -> int:
         """The width of the hidden state."""
-        return int(self._weights.words.shape[1])
+        return self._dimensions
 
     @property
     def prompts(self) -> Prompts:
@@ -157,50 +140,14 @@ class BertEncoder:
         with torch.inference_mode():
             mask = torch.arange(longest) < lengths[:, None]
             attended = None if bool(mask.all()) else mask[:, None, None, :]
-            hidden = self._hidden(torch.tensor(rows), attended).float()
+            ids = torch.tensor(rows)
+            filling = round_rows(ids.numel()) - ids.numel()
+            hidden = self._forward(ids, attended, filling).float()
             if self._config.pooling == "cls":
                 pooled = hidden[:, 0]
             else:
                 pooled = (hidden * mask[:, :, None]).sum(dim=1) / lengths[:, None]
             return unit_rows(pooled.numpy())
-
-    def _hidden(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Rows of all tokens, text after text, filled up to a number that `round_rows` allows."""
-        from torch.nn import functional
-
-        weights = self._weights
-        hidden = weights.words[ids] + weights.positions[: ids.shape[1]]
-        rows = hidden.flatten(0, 1)
-        rows = functional.pad(rows, (0, 0, 0, round_rows(len(rows)) - len(rows)))
-        rows = self._normalize(rows, weights.norm)
-        for layer in weights.layers:
-            rows = self._normalize(
-                rows + self._attend(rows, layer, ids.shape, mask), layer.attention_norm
-            )
-            rows = self._normalize(rows + _feed_forward(rows, layer), layer.norm)
-        return rows[: ids.numel()].view(*ids.shape, -1)
-
-    def _attend(
-        self, rows: Tensor, layer: _Layer, shape: torch.Size, mask: Tensor | None
-    ) -> Tensor:
-        from torch.nn import functional
-
-        texts, tokens = shape
-        width, heads = rows.shape[1], self._config.heads
-        projected = _apply(rows, layer.attention_in)[: texts * tokens]
-        query, key, value = projected.view(texts, tokens, 3, heads, width // heads).permute(
-            2, 0, 3, 1, 4
-        )
-        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        mixed = mixed.transpose(1, 2).reshape(texts * tokens, width)
-        mixed = functional.pad(mixed, (0, 0, 0, len(rows) - len(mixed)))
-        return _apply(mixed, layer.attention_out)
-
-    def _normalize(self, hidden: Tensor, norm: _Linear) -> Tensor:
-        from torch.nn import functional
-
-        epsilon = self._config.layer_norm_epsilon
-        return functional.layer_norm(hidden, hidden.shape[-1:], norm.weight, norm.bias, epsilon)
 
 
 def round_rows(count: int) -> int:
@@ -214,23 +161,13 @@ def round_rows(count: int) -> int:
     return -(-count // step) * step
 
 
-def _feed_forward(hidden: Tensor, layer: _Layer) -> Tensor:
-    from torch.nn import functional
-
-    return _apply(functional.gelu(_apply(hidden, layer.expand)), layer.contract)
-
-
-def _apply(hidden: Tensor, linear: _Linear) -> Tensor:
-    from torch.nn import functional
-
-    return functional.linear(hidden, linear.weight, linear.bias)
-
-
 def load_bert(folder: Path, *, config: BertConfig, dtype: Dtype, prompts: Prompts) -> BertEncoder:
     """Read weights and tokenizer of a model that `read_config` accepted."""
     import torch
     from safetensors import SafetensorError
     from safetensors import torch as safetensors
+
+    from privategpt.backends.embedding.bert_forward import Forward, scripted
 
     number_type = getattr(torch, dtype)
     try:
@@ -252,33 +189,42 @@ def load_bert(folder: Path, *, config: BertConfig, dtype: Dtype, prompts: Prompt
     reader = TextReader(
         fast=load_fast_tokenizer(folder), max_tokens=config.max_tokens, prompts=prompts
     )
-    return BertEncoder(config=config, weights=weights, reader=reader, prompts=prompts)
-
-
-def _arrange(tensors: Mapping[str, Tensor], *, layers: int) -> _Weights:
-    def linear(name: str) -> _Linear:
-        return _Linear(tensors[f"{name}.weight"], tensors[f"{name}.bias"])
-
-    # The type of the only segment is a constant, so it is added to the positions once.
-    positions = tensors["embeddings.position_embeddings.weight"]
-    segment = tensors["embeddings.token_type_embeddings.weight"][0]
-    return _Weights(
-        words=tensors["embeddings.word_embeddings.weight"],
-        positions=positions + segment,
-        norm=linear("embeddings.LayerNorm"),
-        layers=tuple(_arrange_layer(tensors, f"encoder.layer.{n}") for n in range(layers)),
+    forward = Forward(weights=weights, heads=config.heads, epsilon=config.layer_norm_epsilon)
+    return BertEncoder(
+        config=config,
+        dimensions=int(weights.words.shape[1]),
+        forward=scripted(forward),
+        reader=reader,
+        prompts=prompts,
     )
 
 
-def _arrange_layer(tensors: Mapping[str, Tensor], name: str) -> _Layer:
+def _arrange(tensors: Mapping[str, Tensor], *, layers: int) -> Weights:
+    from privategpt.backends.embedding.bert_forward import Linear, Weights
+
+    norm = "embeddings.LayerNorm"
+    # The type of the only segment is a constant, so it is added to the positions once.
+    positions = tensors["embeddings.position_embeddings.weight"]
+    segment = tensors["embeddings.token_type_embeddings.weight"][0]
+    return Weights(
+        words=tensors["embeddings.word_embeddings.weight"],
+        positions=positions + segment,
+        norm=Linear(tensors[f"{norm}.weight"], tensors[f"{norm}.bias"]),
+        layers=[_arrange_layer(tensors, f"encoder.layer.{n}") for n in range(layers)],
+    )
+
+
+def _arrange_layer(tensors: Mapping[str, Tensor], name: str) -> Layer:
     import torch
 
-    def linear(part: str) -> _Linear:
-        return _Linear(tensors[f"{name}.{part}.weight"], tensors[f"{name}.{part}.bias"])
+    from privategpt.backends.embedding.bert_forward import Layer, Linear
+
+    def linear(part: str) -> Linear:
+        return Linear(tensors[f"{name}.{part}.weight"], tensors[f"{name}.{part}.bias"])
 
     inputs = [linear(f"attention.self.{part}") for part in ("query", "key", "value")]
-    return _Layer(
-        attention_in=_Linear(
+    return Layer(
+        attention_in=Linear(
             torch.cat([part.weight for part in inputs]), torch.cat([part.bias for part in inputs])
         ),
         attention_out=linear("attention.output.dense"),

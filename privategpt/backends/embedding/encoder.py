@@ -1,4 +1,4 @@
-"""What runs a model in this process: text in, rows of numbers out, on one thread at a time."""
+"""What runs a model in this process: text in, rows of numbers out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class EncodedText:
 
 
 class Encoder(Protocol):
-    """A loaded model. It is not thread-safe; `tokenizer` is."""
+    """A loaded model. It is for one thread at a time unless it says otherwise; `tokenizer` is for
+    any number.
+    """
 
     @property
     def dimensions(self) -> int:

@@ -6,9 +6,10 @@ import ctypes
 import os
 from collections.abc import MutableMapping
 
-KERNELS = "16"
-"""oneDNN keeps a kernel for each of the last 1,024 shapes of matrix, a megabyte each; a dozen
-shapes come up again and again, and the others are compiled as quickly as they are forgotten."""
+KERNELS = "64"
+"""oneDNN keeps a kernel for each of the last 1,024 shapes of matrix, a megabyte each. A question
+meets four, for its number of tokens and of threads, and takes half as long again where they must be
+compiled: these are enough for eight lengths of question."""
 
 ARENAS = 2
 """The C library would keep a heap for every thread, each with holes of its own."""

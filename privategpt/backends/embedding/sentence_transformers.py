@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import httpx
 
 from privategpt.backends.embedding import bundled
-from privategpt.backends.embedding.bert import load_bert, read_config, read_json
+from privategpt.backends.embedding.bert import BertEncoder, load_bert, read_config, read_json
 from privategpt.backends.embedding.cpu import Dtype, choose_dtype, read_cpuinfo
 from privategpt.backends.embedding.encoder import EncodedText, Encoder, Prompts
 from privategpt.backends.embedding.memory import bound_kernel_caches, release_unused, share_arenas
@@ -34,6 +35,9 @@ _PASSAGE_PROMPTS = ("document", "passage", "corpus")  # sentence-transformers' o
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]
 _LOADING_ERRORS = (OSError, ValueError, LookupError, ImportError, AttributeError, RuntimeError)
 _FALLBACK_WINDOW = 512
+
+BATCHES_AT_ONCE = 4
+"""Where there are more processors, each batch has several: it must not wait too long for one."""
 
 
 class SentenceTransformersModel:
@@ -106,6 +110,7 @@ def load_sentence_transformers(
         passage=own.passage if passage_prompt is None else passage_prompt,
     )
     encoder = _load_encoder(folder, dtype=number_type, prompts=prompts)
+    processors = _torch_threads() if threads is None else threads
     return SentenceTransformersModel(
         name=bundled.NAME if model is None else _display_name(model),
         fingerprint=make_fingerprint(folder_identity(folder, weights_sha256=weights), encoder),
@@ -113,7 +118,8 @@ def load_sentence_transformers(
         worker=EmbeddingWorker(
             encoder=encoder,
             batch_size=batch_size,
-            prepare=_thread_setter(threads),
+            threads=min(processors, BATCHES_AT_ONCE) if isinstance(encoder, BertEncoder) else 1,
+            prepare=partial(_share_processors, processors),
             tidy=release_unused,
         ),
     )
@@ -151,14 +157,18 @@ def _fetch(repository: str) -> Path:
     return folder
 
 
-def _thread_setter(threads: int | None) -> Callable[[], None]:
-    def set_threads() -> None:
-        import torch
+def _torch_threads() -> int:
+    """How many processors torch would use."""
+    import torch
 
-        if threads is not None:
-            torch.set_num_threads(threads)
+    return torch.get_num_threads()
 
-    return set_threads
+
+def _share_processors(processors: int, batches: int) -> None:
+    """Let each operation of this thread have its share, while so many batches are worked on."""
+    import torch
+
+    torch.set_num_threads(max(1, processors // batches))
 
 
 def read_prompts(folder: Path) -> Prompts:

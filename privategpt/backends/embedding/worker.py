@@ -1,5 +1,7 @@
-"""One thread that owns a model and serves whoever asks, in the batches that suit the model.
+"""Threads that share a model and serve whoever asks, in the batches that suit the model.
 
+- Each batch is one thread's alone. Of what one operation does, little can be shared out, so that
+  two threads with a batch each do half as much again as two that share every operation of one.
 - Texts that wait together are embedded together, whoever sent them, with others of their length:
   a batch costs as much as its longest text times their number.
 - Queries go before passages. A batch of passages is kept small, so that a query which arrives
@@ -25,7 +27,7 @@ from privategpt.domain.errors import EngineFailed, EngineUnavailable, PrivateGpt
 from privategpt.domain.ports import Embeddings, Vector
 
 MAX_BATCH_TOKENS = 2048
-"""Tokens of one batch, padding counted: about a tenth of a second on two cores, and more at once
+"""Tokens of one batch, padding counted: about a tenth of a second on one core, and more at once
 is hardly faster on a processor."""
 
 TIDY_AFTER = 8
@@ -63,16 +65,29 @@ class _Item:
 
 
 @dataclass(frozen=True, slots=True)
+class _Work:
+    """Texts that have not been read yet."""
+
+    items: Sequence[_Item]
+    prompt: str
+    is_query: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Batch:
+    """Texts that have."""
+
     items: Sequence[_Item]
     texts: Sequence[EncodedText]
+    prompt: str
 
 
 class EmbeddingWorker:
-    """Runs `encoder` on a thread of its own, started with the first request.
+    """Runs `encoder` on `threads` threads of its own, started with the first request.
 
-    On that thread `prepare` is called once, before anything else, and `tidy` when nobody
-    has asked for `rest_s` and several batches were embedded since the last time.
+    Before each batch `prepare` is called on its thread, with how many batches there is work for at
+    this moment. On one of them `tidy` is called when nobody has asked for `rest_s` and several
+    batches were embedded since the last time.
     """
 
     def __init__(
@@ -81,7 +96,8 @@ class EmbeddingWorker:
         encoder: Encoder,
         batch_size: int,
         max_batch_tokens: int = MAX_BATCH_TOKENS,
-        prepare: Callable[[], None] = lambda: None,
+        threads: int = 1,
+        prepare: Callable[[int], None] = lambda _: None,
         tidy: Callable[[], None] = lambda: None,
         rest_s: float = REST_S,
     ) -> None:
@@ -91,16 +107,21 @@ class EmbeddingWorker:
         self._prepare = prepare
         self._tidy = tidy
         self._rest_s = rest_s
-        self._untidy_batches = 0
+        self._threads = [
+            threading.Thread(target=self._run, name=f"embedding-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        # What follows is changed by whoever holds this.
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._started = False
         self._closed = False
+        self._untidy_batches = 0
         self._queries: deque[_Item] = deque()
         self._requests: list[_Request] = []
         self._oldest_is_next = False
         self._by_length: list[_Item] = []
         self._ready: deque[_Batch] = deque()
-        self._running: Sequence[_Item] = ()
+        self._running: dict[int, Sequence[_Item]] = {}
         self._query_batches_in_row = 0
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> Embeddings:
@@ -119,16 +140,16 @@ class EmbeddingWorker:
                 raise EngineUnavailable("The embedding model has been shut down")
             self._enqueue(request, items, query=query)
             self._start()
-            self._changed.notify()
+            self._changed.notify(count)
         return await asyncio.wrap_future(future)
 
     async def close(self) -> None:
-        """Let the running batch end; whoever still waits gets `EngineUnavailable`."""
+        """Let the running batches end; whoever still waits gets `EngineUnavailable`."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+            self._changed.notify_all()
+        for thread in self._threads if self._started else ():
+            await asyncio.to_thread(thread.join)
 
     def _enqueue(self, request: _Request, items: list[_Item], *, query: bool) -> None:
         if query:
@@ -141,35 +162,57 @@ class EmbeddingWorker:
         self._by_length.sort(key=_length)
 
     def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="embedding", daemon=True)
-            self._thread.start()
+        if not self._started:
+            self._started = True
+            for thread in self._threads:
+                thread.start()
 
     def _run(self) -> None:
         try:
-            self._prepare()
-            while self._wait():
-                if self._queries_are_next():
-                    self._run_queries()
+            while (work := self._next()) is not None:
+                if isinstance(work, _Batch):
+                    self._embed(work)
                 else:
-                    self._run_passages()
+                    self._embed_items(work)
+                self._put_down()
         finally:
             # Also where something broke that nobody foresaw: no caller may wait for ever.
             self._abandon()
 
-    def _wait(self) -> bool:
-        if self._untidy_batches >= TIDY_AFTER and not self._is_wanted_within(self._rest_s):
-            self._untidy_batches = 0
+    def _next(self) -> _Batch | _Work | None:
+        """What this thread does next, once there is something; None at the end."""
+        if self._may_tidy():
             self._tidy()
-        self._is_wanted_within(None)
-        return not self._closed
-
-    def _is_wanted_within(self, seconds: float | None) -> bool:
         with self._changed:
-            return self._changed.wait_for(self._is_wanted, seconds)
+            self._changed.wait_for(self._is_wanted)
+            if self._closed:
+                return None
+            work = self._take()
+            self._running[threading.get_ident()] = work.items
+            return work
+
+    def _may_tidy(self) -> bool:
+        with self._changed:
+            if self._untidy_batches < TIDY_AFTER:
+                return False
+            if self._changed.wait_for(self._is_wanted, self._rest_s) or self._running:
+                return False
+            untidy, self._untidy_batches = self._untidy_batches, 0
+            return untidy >= TIDY_AFTER
 
     def _is_wanted(self) -> bool:
         return bool(self._closed or self._queries or self._by_length or self._ready)
+
+    def _take(self) -> _Batch | _Work:
+        if self._queries_are_next():
+            self._query_batches_in_row += 1
+            count = self._share(len(self._queries))
+            items = [self._queries.popleft() for _ in range(count)]
+            return _Work(items=items, prompt=self._encoder.prompts.query, is_query=True)
+        self._query_batches_in_row = 0
+        if self._ready:
+            return self._ready.popleft()
+        return _Work(items=self._take_passages(), prompt=self._encoder.prompts.passage)
 
     def _queries_are_next(self) -> bool:
         passages_wait = bool(self._ready or self._by_length)
@@ -177,32 +220,31 @@ class EmbeddingWorker:
             return False
         return not passages_wait or self._query_batches_in_row < _QUERY_BATCHES_PER_PASSAGE_BATCH
 
-    def _run_queries(self) -> None:
-        self._query_batches_in_row += 1
-        with self._changed:
-            count = min(self._batch_size, len(self._queries))
-            items = [self._queries.popleft() for _ in range(count)]
-        for batch in self._read(items, prompt=self._encoder.prompts.query):
-            self._embed(batch, prompt=self._encoder.prompts.query)
+    def _share(self, waiting: int) -> int:
+        """How many of the texts that wait are one thread's: so many that all have some."""
+        return min(self._batch_size, -(-waiting // len(self._threads)))
 
-    def _run_passages(self) -> None:
-        self._query_batches_in_row = 0
-        prompt = self._encoder.prompts.passage
-        if not self._ready:
+    def _embed_items(self, work: _Work) -> None:
+        batches = self._read(work.items, prompt=work.prompt)
+        if not work.is_query and len(batches) > 1:
             with self._changed:
-                items = self._take_passages()
-            self._ready.extend(self._read(items, prompt=prompt))
-        if self._ready:
-            self._embed(self._ready.popleft(), prompt=prompt)
+                self._ready.extend(batches[1:])
+                self._changed.notify_all()
+            del batches[1:]
+        for batch in batches:
+            with self._changed:
+                self._running[threading.get_ident()] = batch.items
+            self._embed(batch)
 
     def _take_passages(self) -> list[_Item]:
         """The next text of the request whose turn it is, and those nearest to it in length."""
         anchor = self._next_in_turn()
         first = bisect_left(self._by_length, anchor.length, key=_length)
         position = self._by_length.index(anchor, first)
-        start = max(0, position - self._batch_size + 1)
-        taken = self._by_length[start : start + self._batch_size]
-        del self._by_length[start : start + self._batch_size]
+        size = self._share(len(self._by_length))
+        start = max(0, position - size + 1)
+        taken = self._by_length[start : start + size]
+        del self._by_length[start : start + size]
         for item in taken:
             item.taken = True
             item.request.waiting -= 1
@@ -222,51 +264,70 @@ class EmbeddingWorker:
     def _read(self, items: Sequence[_Item], *, prompt: str) -> list[_Batch]:
         """Tokenise, and divide into batches of similar length."""
         wanted = [item for item in items if not item.request.future.done()]
-        self._running = wanted
         try:
             texts = self._encoder.tokenize([item.text for item in wanted], prompt=prompt)
         except PrivateGptError as error:
-            _fail(wanted, error)
+            self._fail(wanted, error)
             return []
         pairs = sorted(
             zip(wanted, texts, strict=True), key=lambda pair: len(pair[1].ids), reverse=True
         )
-        return list(self._divide(pairs))
+        return list(self._divide(pairs, prompt=prompt))
 
-    def _divide(self, pairs: Sequence[tuple[_Item, EncodedText]]) -> Iterator[_Batch]:
+    def _divide(
+        self, pairs: Sequence[tuple[_Item, EncodedText]], *, prompt: str
+    ) -> Iterator[_Batch]:
         start = 0
         while start < len(pairs):
             longest = max(1, len(pairs[start][1].ids))
             end = start + max(1, self._max_batch_tokens // longest)
             items, texts = zip(*pairs[start:end], strict=True)
-            yield _Batch(items=items, texts=texts)
+            yield _Batch(items=items, texts=texts, prompt=prompt)
             start = end
 
-    def _embed(self, batch: _Batch, *, prompt: str) -> None:
-        self._running = batch.items
-        self._untidy_batches += 1
+    def _embed(self, batch: _Batch) -> None:
         if all(item.request.future.done() for item in batch.items):
             return
+        self._prepare(self._side_by_side())
         try:
-            vectors = self._encoder.encode(batch.texts, prompt=prompt)
+            vectors = self._encoder.encode(batch.texts, prompt=batch.prompt)
         except PrivateGptError as error:
-            _fail(batch.items, error)
+            self._fail(batch.items, error)
         except (RuntimeError, ValueError, MemoryError) as error:  # torch's, out of memory included
             failure = EngineFailed("The embedding model failed on this text")
             failure.__cause__ = error
-            _fail(batch.items, failure)
+            self._fail(batch.items, failure)
         else:
-            for item, text, vector in zip(batch.items, batch.texts, vectors, strict=True):
-                _settle(item, vector, tokens=text.tokens)
+            with self._changed:
+                self._untidy_batches += 1
+                for item, text, vector in zip(batch.items, batch.texts, vectors, strict=True):
+                    _settle(item, vector, tokens=text.tokens)
+
+    def _side_by_side(self) -> int:
+        with self._changed:
+            return min(len(self._running) + self._is_wanted(), len(self._threads))
+
+    def _put_down(self) -> None:
+        with self._changed:
+            del self._running[threading.get_ident()]
 
     def _abandon(self) -> None:
         with self._changed:
             self._closed = True
+            self._changed.notify_all()
+            mine = self._running.pop(threading.get_ident(), ())
             batches = [item for batch in self._ready for item in batch.items]
-            waiting = [*self._running, *self._queries, *self._by_length, *batches]
+            waiting = [*mine, *self._queries, *self._by_length, *batches]
             for queue in (self._queries, self._by_length, self._ready, self._requests):
                 queue.clear()
-        _fail(waiting, EngineUnavailable("The embedding model has been shut down"))
+        self._fail(waiting, EngineUnavailable("The embedding model has been shut down"))
+
+    def _fail(self, items: Sequence[_Item], error: PrivateGptError) -> None:
+        with self._changed:
+            for item in items:
+                future = item.request.future
+                if not future.done() and future.set_running_or_notify_cancel():
+                    future.set_exception(error)
 
 
 def _settle(item: _Item, vector: Vector, *, tokens: int) -> None:
@@ -278,10 +339,3 @@ def _settle(item: _Item, vector: Vector, *, tokens: int) -> None:
     if request.missing == 0 and request.future.set_running_or_notify_cancel():
         vectors = tuple(vector for vector in request.vectors if vector is not None)
         request.future.set_result(Embeddings(vectors=vectors, tokens=request.tokens))
-
-
-def _fail(items: Sequence[_Item], error: PrivateGptError) -> None:
-    for item in items:
-        future = item.request.future
-        if not future.done() and future.set_running_or_notify_cancel():
-            future.set_exception(error)
