@@ -126,5 +126,7 @@ def configure_logging(
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(formatter(secrets=secrets))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # What no line shows need not be found out for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -206,7 +206,9 @@ class EmbeddingWorker:
     def _take(self) -> _Batch | _Work:
         if self._queries_are_next():
             self._query_batches_in_row += 1
-            count = self._share(len(self._queries))
+            # All of them, where nobody else is free: together they cost less.
+            idle = len(self._threads) - len(self._running)
+            count = min(self._batch_size, -(-len(self._queries) // idle))
             items = [self._queries.popleft() for _ in range(count)]
             return _Work(items=items, prompt=self._encoder.prompts.query, is_query=True)
         self._query_batches_in_row = 0
@@ -219,10 +221,6 @@ class EmbeddingWorker:
         if not self._queries:
             return False
         return not passages_wait or self._query_batches_in_row < _QUERY_BATCHES_PER_PASSAGE_BATCH
-
-    def _share(self, waiting: int) -> int:
-        """How many of the texts that wait are one thread's: so many that all have some."""
-        return min(self._batch_size, -(-waiting // len(self._threads)))
 
     def _embed_items(self, work: _Work) -> None:
         batches = self._read(work.items, prompt=work.prompt)
@@ -241,7 +239,8 @@ class EmbeddingWorker:
         anchor = self._next_in_turn()
         first = bisect_left(self._by_length, anchor.length, key=_length)
         position = self._by_length.index(anchor, first)
-        size = self._share(len(self._by_length))
+        # So many that all threads have some.
+        size = min(self._batch_size, -(-len(self._by_length) // len(self._threads)))
         start = max(0, position - size + 1)
         taken = self._by_length[start : start + size]
         del self._by_length[start : start + size]

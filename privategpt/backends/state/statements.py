@@ -6,9 +6,14 @@ statements at the end see all tenants.
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Select,
+    String,
     and_,
     bindparam,
     delete,
@@ -102,13 +107,21 @@ DOCUMENT = (
     .where(documents.c.doc_id == _doc_id, _mine, _visible)
 )
 
-CHUNKS = (
-    select(*CHUNK_COLUMNS, *INFO_COLUMNS)
-    .join_from(chunks, documents)
-    .join(files)
-    .outerjoin(inner_documents)
-    .where(chunks.c.chunk_id.in_(bindparam("chunk_ids", expanding=True)), _mine, _visible)
-)
+
+@cache
+def chunks_of(count: int) -> Select[Any]:
+    """Those whose ids are `id_0`, `id_1` and so on: one parameter that is a list would be unrolled
+    anew for every search, which takes as long as finding the chunks.
+    """
+    ids = [bindparam(f"id_{number}", type_=String) for number in range(count)]
+    return (
+        select(*CHUNK_COLUMNS, *INFO_COLUMNS)
+        .join_from(chunks, documents)
+        .join(files)
+        .outerjoin(inner_documents)
+        .where(chunks.c.chunk_id.in_(ids), _mine, _visible)
+    )
+
 
 CHUNKS_BETWEEN = (
     select(*CHUNK_COLUMNS)
