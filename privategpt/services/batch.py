@@ -15,8 +15,8 @@ from privategpt.domain.library import StoredFile
 from privategpt.domain.ports import Upload
 from privategpt.services.ingestion import Ingestion, IngestRequest
 
-AT_ONCE = 2
-"""Files in work at the same time: one is read while another is embedded."""
+AT_ONCE = 3
+"""Files in work at the same time: one is read while two are embedded."""
 
 
 @dataclass(frozen=True, slots=True)

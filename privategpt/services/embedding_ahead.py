@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from privategpt.domain.documents import Chunk
 from privategpt.domain.ports import EmbeddingModel, Embeddings, Vector
 
-BATCH = 256
-"""Chunks per call: large enough that sorting by length pays, small enough to bound memory and to
-let questions in between."""
+BATCH = 128
+"""Chunks per call: the last of a file are written while nothing is embedded."""
 
-CALLS = 2
-"""At the same time: the model works while a batch is written, and has more lengths to sort."""
+CALLS = 4
+"""At the same time: the model works while a batch is written, and has many lengths to sort."""
 
 
 @dataclass(frozen=True, slots=True)

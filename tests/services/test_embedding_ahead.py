@@ -65,7 +65,7 @@ async def test_every_chunk_comes_once_in_order_with_its_vector(
 async def test_the_model_works_while_a_batch_is_stored() -> None:
     model = Gated()
     model.gates[0].set()
-    async with aclosing(embedded(words(4), embedding=model)) as batches:
+    async with aclosing(embedded(words(2 * CALLS), embedding=model)) as batches:
         await anext(batches)
         await asyncio.sleep(0)
         assert len(model.calls) == 1 + CALLS
@@ -74,7 +74,7 @@ async def test_the_model_works_while_a_batch_is_stored() -> None:
 async def test_who_leaves_takes_back_what_was_asked_for() -> None:
     model = Gated()
     model.gates[0].set()
-    async with aclosing(embedded(words(4), embedding=model)) as batches:
+    async with aclosing(embedded(words(2 * CALLS), embedding=model)) as batches:
         await anext(batches)
         await asyncio.sleep(0)
     assert model.cancelled == CALLS
@@ -84,6 +84,6 @@ async def test_a_failure_reaches_who_reads_and_ends_the_calls_behind_it() -> Non
     model = Gated()
     model.failure = EngineFailed("broken")
     with pytest.raises(EngineFailed):
-        async with aclosing(embedded(words(3), embedding=model)) as batches:
+        async with aclosing(embedded(words(CALLS + 1), embedding=model)) as batches:
             await anext(batches)
     assert len(model.calls) == CALLS
