@@ -2,7 +2,7 @@
 
 As a script it runs from its first operation to its last without the interpreter's lock. Run by
 Python it would ask for the lock a hundred times a batch, and wait each time for whoever serves
-requests meanwhile: a crowd of 32 is answered a tenth faster so.
+requests meanwhile.
 """
 
 import warnings

@@ -8,8 +8,8 @@ from collections.abc import MutableMapping
 
 KERNELS = "64"
 """oneDNN keeps a kernel for each of the last 1,024 shapes of matrix, a megabyte each. A question
-meets four, for its number of tokens and of threads, and takes half as long again where they must be
-compiled: these are enough for eight lengths of question."""
+meets four, for its number of tokens and of threads, and waits longer where they must be compiled:
+these are enough for eight such numbers."""
 
 ARENAS = 2
 """The C library would keep a heap for every thread, each with holes of its own."""

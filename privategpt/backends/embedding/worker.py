@@ -1,7 +1,7 @@
 """Threads that share a model and serve whoever asks, in the batches that suit the model.
 
-- Each batch is one thread's alone. Of what one operation does, little can be shared out, so that
-  two threads with a batch each do half as much again as two that share every operation of one.
+- Each batch is one thread's alone. Of what one operation does little can be shared out, so that
+  two threads with a batch each do more than two that share every operation of one.
 - Texts that wait together are embedded together, whoever sent them, with others of their length:
   a batch costs as much as its longest text times their number.
 - Queries go before passages. A batch of passages is kept small, so that a query which arrives
