@@ -51,8 +51,8 @@ def _refuse_strange_name(name: str | None, *, allowed: Collection[str]) -> None:
         return
     raise PermissionDenied(
         "A server that asks for no key answers only to addresses and names of its own network, and "
-        f"{name[:100]!r} is neither. The operator can let it ask for keys (`privategpt keys create` "
-        "and a restart), or, if only that network can reach it, name that address in "
+        f"{name[:100]!r} is neither. The operator can let it ask for keys (`privategpt keys "
+        "create` and a restart), or, if only that network can reach it, name that address in "
         "server.public_url"
     )
 

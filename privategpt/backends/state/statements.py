@@ -109,7 +109,7 @@ DOCUMENT = (
 
 
 @cache
-def chunks_of(count: int) -> Select[Any]:
+def chunks_of(count: int) -> Select[*tuple[Any, ...]]:
     """Those whose ids are `id_0`, `id_1` and so on: one parameter that is a list would be unrolled
     anew for every search, which takes as long as finding the chunks.
     """
