@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from privategpt.grounding.lexicon import MARKS, composed, words
-from privategpt.grounding.quantities import Figures, Quantity, read_figures
+from privategpt.grounding.quantities import CLOCK, Figures, Quantity, read_figures
 
 _LETTERS = rf"[^\W_]++(?:[{MARKS}]++[^\W_]*+)*+"
 _WORD = re.compile(rf"{_LETTERS}(?:['’.&-]{_LETTERS})*")
@@ -202,6 +202,8 @@ def _has(figures: Figures, wanted: Quantity) -> bool:
 
 
 def _agree(wanted: Quantity, given: Quantity) -> bool:
+    if (hours := _as_hours(wanted, given)) is not None:
+        wanted, given = hours
     if wanted.unit and given.unit and wanted.unit != given.unit:
         return False
     return any(_same(a, b) for a in wanted.values for b in given.values)
@@ -228,9 +230,29 @@ def _denied_quantities(
 
 
 def _is_of_one_kind(wanted: Quantity, given: Quantity) -> bool:
+    if _as_hours(wanted, given) is not None:
+        return True
     if wanted.unit or given.unit:
         return wanted.unit == given.unit
-    return bool(wanted.counted) and wanted.counted == given.counted
+    return wanted.counted == given.counted
+
+
+def _as_hours(one: Quantity, other: Quantity) -> tuple[Quantity, Quantity] | None:
+    """Both as hours, where one is a time of day and the other can be: "from 10 to 14"."""
+    read = [_hours(quantity) for quantity in (one, other)]
+    if {one.unit, other.unit} != {CLOCK, ""} or not all(read):
+        return None
+    return replace(one, values=read[0], unit=""), replace(other, values=read[1], unit="")
+
+
+def _hours(quantity: Quantity) -> frozenset[float]:
+    if quantity.unit == CLOCK:
+        return frozenset(minutes / 60 for minutes in quantity.values)
+    if quantity.counted:
+        return frozenset()
+    said = {value for value in quantity.values if value in range(25)}
+    # "At 6" is said of mornings and evenings.
+    return frozenset(said | {value + 12 for value in said if value <= 12})
 
 
 def _denied_years(missing: Iterable[int], given: frozenset[int]) -> Iterable[Contradiction]:

@@ -118,6 +118,9 @@ _CLOCK = re.compile(
     r"|[ ]?(?P<only_half>[ap])\.?m\b)",
     re.IGNORECASE,
 )
+CLOCK = "o'clock"
+"""The unit of a time of day, in minutes."""
+
 _CJK_DATE = re.compile(r"(\d{1,2})月(\d{1,2})日")
 _CJK_YEAR = re.compile(r"(\d{4})年")
 
@@ -235,7 +238,7 @@ def _read_clock(text: str) -> tuple[list[Quantity], str]:
             values = {minutes + 720}
         else:  # "9:00" is said of mornings and evenings
             values = {minutes, minutes + 720}
-        times.append(Quantity(frozenset(map(float, values)), "o'clock"))
+        times.append(Quantity(frozenset(map(float, values)), CLOCK))
         return " " * len(found[0])
 
     return times, _CLOCK.sub(clock, text)

@@ -180,3 +180,39 @@ def test_any_two_texts_can_be_held_against_each_other(sentence: str, passage: st
     found = compare(read_statement(sentence), read_statement(passage))
     assert 0 <= found.numbers_found <= found.numbers
     assert compare(read_statement(sentence), read_statement(sentence)).contradictions == ()
+
+
+OPEN = "The library is open on Saturday from 10 to 14."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        ("The library is open on Saturday from 11:30 to 14:30.", OPEN),
+        ("The library is open on Saturday from 9 to 14.", OPEN),
+        ("It is open on Saturday from 10 to 16.", OPEN),
+        ("It opens at 11 am on Saturday.", OPEN),
+        ("It opens at 11 on Saturday.", "On Saturday it is open from 10:00 to 14:00."),
+        ("The shop closes at 19:00.", "The shop opens at 8 and closes at 6 in the evening."),
+        ("Answer 7 is right.", "Answer 5 is right."),
+    ],
+)
+def test_another_hour_or_bare_number_is_another_number(sentence: str, passage: str) -> None:
+    assert [one.ground for one in contradictions(sentence, passage)][:1] == [Ground.NUMBER]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        ("The library is open on Saturday from 10:00 to 14:00.", OPEN),
+        ("On Saturday it is open from 10 am to 2 pm.", OPEN),
+        ("It opens at 10 on Saturday.", "On Saturday it is open from 10:00 to 14:00."),
+        ("The shop closes at 18:00.", "The shop opens at 8 and closes at 6 in the evening."),
+        ("It opens at 10:00.", "There are 3 floors and 14 rooms."),
+        ("It has 3 floors.", "Answer 5 is right: there are 3 floors."),
+    ],
+)
+def test_the_same_hour_in_other_words_and_what_is_counted_are_not(
+    sentence: str, passage: str
+) -> None:
+    assert contradictions(sentence, passage) == ()
