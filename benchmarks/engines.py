@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from benchmarks.bare_index import BareIndex, open_copy
 from privategpt.backends.embedding import bundled
 from privategpt.backends.embedding.cpu import choose_dtype, read_cpuinfo
+from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
 from privategpt.backends.llm.bundled_model import NAME, locate_bundled_model
 from privategpt.backends.llm.llama_cpp import DEFAULT_CONTEXT_TOKENS, processors
 from privategpt.backends.llm.llama_process import LlamaOptions, start_process
@@ -40,15 +41,20 @@ class BareLlama:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """All of them. `library` is a copy of the server's, to know what the server would do."""
+    """All of them. `library` is a copy of the server's, to know what the server would do.
+
+    `model` is the embedding model by itself: one batch after the other, each operation on all
+    processors, as whoever calls a model has it.
+    """
 
     library: OpenLibrary
     index: BareIndex
     llama: BareLlama
+    model: EmbeddingModel
 
     @property
     def embedding(self) -> EmbeddingModel:
-        """The model with its batching, as the server runs it."""
+        """The model with batches side by side, as the server runs it."""
         return self.library.embedding
 
 
@@ -63,13 +69,15 @@ async def open_engines(settings: Settings, library_dir: Path) -> AsyncGenerator[
     index = await asyncio.to_thread(
         open_copy, library_dir / "vectors", index_copy, quantization=codes
     )
+    model = await asyncio.to_thread(load_sentence_transformers, batches_at_once=1)
     try:
         async with (
             open_library(at(settings, library_copy)) as library,
             bare_llama(settings) as llama,
         ):
-            yield Engines(library, index, llama)
+            yield Engines(library, index, llama, model)
     finally:
+        await model.close()
         index.close()
 
 

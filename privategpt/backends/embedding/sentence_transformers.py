@@ -90,12 +90,14 @@ def load_sentence_transformers(
     dtype: Literal["auto", "float32", "bfloat16"] = "auto",
     batch_size: int = 32,
     threads: int | None = None,
+    batches_at_once: int = BATCHES_AT_ONCE,
     query_prompt: str | None = None,
     passage_prompt: str | None = None,
 ) -> SentenceTransformersModel:
     """Load `model` (None: the bundled one). Takes seconds and blocks: call it from a thread.
 
-    A prompt of None is the model's own, as its configuration has it; "" is none.
+    At most `batches_at_once` are embedded side by side, if the model allows it. A prompt of None is
+    the model's own, as its configuration has it; "" is none.
 
     Raises `InvalidSettings` where there is no such model or it cannot be loaded.
     """
@@ -118,7 +120,7 @@ def load_sentence_transformers(
         worker=EmbeddingWorker(
             encoder=encoder,
             batch_size=batch_size,
-            threads=min(processors, BATCHES_AT_ONCE) if isinstance(encoder, BertEncoder) else 1,
+            threads=min(processors, batches_at_once) if isinstance(encoder, BertEncoder) else 1,
             prepare=partial(_share_processors, processors),
             tidy=release_unused,
         ),
