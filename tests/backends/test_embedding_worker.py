@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from array import array
 from collections.abc import AsyncIterator, Sequence
@@ -11,7 +13,7 @@ from itertools import pairwise
 import pytest
 
 from privategpt.backends.embedding.encoder import EncodedText, Prompts
-from privategpt.backends.embedding.worker import TIDY_AFTER, EmbeddingWorker
+from privategpt.backends.embedding.worker import STEPS_BACK, TIDY_AFTER, EmbeddingWorker
 from privategpt.domain.errors import EngineFailed, EngineUnavailable
 from privategpt.domain.ports import Embeddings, Vector
 from tests.fakes.embedding import WordTokenizer
@@ -339,6 +341,20 @@ async def test_what_the_other_thread_works_on_is_answered_when_one_dies(
     encoder.gate.set()
 
     assert _lengths(await held) == [4]
+    await worker.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+async def test_who_embeds_comes_behind_who_answers(encoder: GatedEncoder) -> None:
+    told: list[int] = []
+
+    def prepare(_: int) -> None:
+        told.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    worker = EmbeddingWorker(encoder=encoder, batch_size=4, prepare=prepare)
+    await worker.embed(["x"], query=True)
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    assert told == [min(19, own + STEPS_BACK)]
     await worker.close()
 
 

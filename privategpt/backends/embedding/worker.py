@@ -14,6 +14,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from bisect import bisect_left
 from collections import deque
@@ -35,6 +37,9 @@ TIDY_AFTER = 8
 
 REST_S = 2.0
 """Without work before that is done: it takes a tenth of a second, and nobody shall wait for it."""
+
+STEPS_BACK = 5
+"""Of nice values."""
 
 _QUERY_BATCHES_PER_PASSAGE_BATCH = 8  # so that queries without end do not stop an ingestion
 
@@ -168,6 +173,7 @@ class EmbeddingWorker:
                 thread.start()
 
     def _run(self) -> None:
+        _step_back()
         try:
             while (work := self._next()) is not None:
                 if isinstance(work, _Batch):
@@ -338,3 +344,13 @@ def _settle(item: _Item, vector: Vector, *, tokens: int) -> None:
     if request.missing == 0 and request.future.set_running_or_notify_cancel():
         vectors = tuple(vector for vector in request.vectors if vector is not None)
         request.future.set_result(Embeddings(vectors=vectors, tokens=request.tokens))
+
+
+def _step_back() -> None:
+    """Let this thread come behind the others: who answers requests needs little, and all wait for
+    it. Only on Linux has a thread a priority of its own.
+    """
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        own = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, own + STEPS_BACK)
