@@ -82,9 +82,7 @@ def main(
     library = documents(_rows("corpus.jsonl"), grouping)
 
     async def run() -> list[Outcome]:
-        data_dir = CACHE / (
-            "squad2-library" if grouping is Grouping.PARAGRAPHS else "squad2-articles"
-        )
+        data_dir = CACHE / f"squad2-{grouping}"
         async with _client(engine, base_url, threads, context_tokens, data_dir) as client:
             await _ingest(client, library)
             with (

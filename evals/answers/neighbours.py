@@ -23,14 +23,10 @@ class WithNeighbours:
         self, retrieved: Sequence[RetrievedChunk], *, tenant: str, state: StateStore, after: int = 0
     ) -> tuple[Source, ...]:
         """The numbered sources."""
-        wider: list[RetrievedChunk] = []
+        wider: dict[str, RetrievedChunk] = {}
         for hit in retrieved:
             before, behind = await state.neighbours(tenant, hit.chunk, reach=self._reach)
-            around = [
-                RetrievedChunk(chunk=chunk, document=hit.document, score=hit.score)
-                for chunk in (*before, *behind)
-            ]
-            wider += [hit, *around]
-        known = {one.chunk.chunk_id: one for one in reversed(wider)}
-        unique = [one for one in wider if known[one.chunk.chunk_id] is one]
-        return await number_sources(unique, tenant=tenant, state=state, after=after)
+            for chunk in (hit.chunk, *before, *behind):
+                found = RetrievedChunk(chunk=chunk, document=hit.document, score=hit.score)
+                wider.setdefault(chunk.chunk_id, found)
+        return await number_sources(tuple(wider.values()), tenant=tenant, state=state, after=after)

@@ -32,6 +32,7 @@ from privategpt.grounding.gate import (
     read_statement,
 )
 from privategpt.grounding.lexical import Rarity, Terms, pair_recall, read_terms
+from privategpt.grounding.lexicon import STOPS_AT_ONCE, STOPS_BEFORE_SPACE
 from privategpt.grounding.sentences import Span, split_sentences
 from privategpt.grounding.weights import RANKING, SUPPORT, SUPPORT_BIAS
 
@@ -330,7 +331,7 @@ def support_score(features: Mapping[str, float]) -> float:
 
 
 def _bare(sentence: str) -> str:
-    return " ".join(sentence.split()).rstrip(".。۔।॥։።။។ ")
+    return " ".join(sentence.split()).rstrip(f".。{STOPS_BEFORE_SPACE}{STOPS_AT_ONCE} ")
 
 
 def _share(found: int, all_: int) -> float:

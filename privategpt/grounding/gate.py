@@ -13,11 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from privategpt.grounding.lexicon import MARKS, composed, words
+from privategpt.grounding.lexicon import WORD, composed, words
 from privategpt.grounding.quantities import CLOCK, Figures, Quantity, read_figures
 
-_LETTERS = rf"[^\W_]++(?:[{MARKS}]++[^\W_]*+)*+"
-_WORD = re.compile(rf"{_LETTERS}(?:['’.&-]{_LETTERS})*")
+_WORD = re.compile(rf"{WORD}(?:['’.&-]{WORD})*")
 _NEGATIONS = words(
     "not no never none neither nor without cannot nothing nobody nowhere hardly scarcely unable "
     "lack lacks lacked lacking fail fails failed absence absent non unlikely false",

@@ -15,6 +15,15 @@ MARKS = "\u0300-\u036f\u0483-\u0487\u0711\u0730-\u074a\u07a6-\u07b0" + "".join(
 """For a class in a pattern: signs that are no letters to Python and yet part of a word, as the
 vowels of Hindi and Tamil are; of the scripts of India, their letters too."""
 
+WORD = rf"[^\W_]++(?:[{MARKS}]++[^\W_]*+)*+"
+"""A pattern: letters and digits with their marks."""
+
+STOPS_BEFORE_SPACE = "\u06d4\u0964\u0965\u0589"
+"""Full stops of Urdu, the scripts of India and Armenian, which end a sentence as `.` does."""
+
+STOPS_AT_ONCE = "\u1362\u104b\u17d4"
+"""Full stops of Ethiopic, Burmese and Khmer, which end a sentence whatever follows."""
+
 UNSPACED = (
     "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u108f\u1780-\u17d3"

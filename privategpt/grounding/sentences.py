@@ -15,21 +15,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from privategpt.grounding.lexicon import words
+from privategpt.grounding.lexicon import STOPS_AT_ONCE, STOPS_BEFORE_SPACE, words
 
 MAX_SENTENCE_LENGTH = 1500
 _LONGEST_END = 40
 _LONGEST_GAP = 16
 _LONGEST_WORD = 14
 
-_CANDIDATE = re.compile(r"[.!?…؟۔।॥։።။។。！？｡\n\f]")
-_STOPS = r"[.!?…؟۔।॥։]+"
+_CJK_STOPS = f"。！？｡{STOPS_AT_ONCE}"
+_CANDIDATE = re.compile(rf"[.!?…؟{STOPS_BEFORE_SPACE}{_CJK_STOPS}\n\f]")
+_STOPS = rf"[.!?…؟{STOPS_BEFORE_SPACE}]+"
 _CLOSERS = r"[\"'”’»›)\]*_]*"
 _MARKERS = r"(?:[ \u00a0]?\[\d{1,3}\])*"
 _END = re.compile(rf"{_STOPS}{_CLOSERS}{_MARKERS}")
 _END_WITHOUT_MARKERS = re.compile(rf"{_STOPS}{_CLOSERS}")
-_CJK_END = re.compile(rf"[。！？｡።။។]+[」』）”’\"')】]*{_MARKERS}")
-_CJK_STOPS = "。！？｡።။។"
+_CJK_END = re.compile(rf"[{_CJK_STOPS}]+[」』）”’\"')】]*{_MARKERS}")
 _SPACE = re.compile(r"\s*")
 _PERHAPS_MARKER = re.compile(r"\[\d{0,3}\Z")
 _NEXT_WORD = re.compile(r"[^\W\d_]+")

@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from privategpt.grounding.lexicon import STOPS_AT_ONCE, STOPS_BEFORE_SPACE
 from privategpt.grounding.markdown import Piece
 
 _CODE = "x"  # stands for a character of code, so that a full stop in it ends no sentence
-_STOPS = ".!…۔।॥։።။។。！｡"
+_STOPS = f".!…。！｡{STOPS_BEFORE_SPACE}{STOPS_AT_ONCE}"
 _CLOSING_STOP = re.compile(rf"[{_STOPS}]+\s*\Z")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef」』）。]")
 

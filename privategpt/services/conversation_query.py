@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from privategpt.domain.conversation import Message, Role
-from privategpt.grounding.lexicon import MARKS, composed
+from privategpt.grounding.lexicon import WORD, composed
 from privategpt.services.function_words import (
     CJK_FRAGMENT_ENDS,
     CJK_FUNCTION,
@@ -37,7 +37,7 @@ LONG_QUESTION = 12
 _CONJUNCTIONS = frozenset({"after", "before", "since", "until", "as", "than"})
 """Prepositions that open a sentence too, whose pronoun stands for what the main one is about."""
 
-_WORD = re.compile(rf"[^\W_]++(?:[{MARKS}]++[^\W_]*+)*+")
+_WORD = re.compile(WORD)
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _CJK_LONG_QUESTION = 20
 

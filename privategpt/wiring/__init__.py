@@ -48,7 +48,12 @@ from privategpt.wiring.access import (
     state_location,
     tenant_limits,
 )
-from privategpt.wiring.data_folder import require_data_folder, require_library
+from privategpt.wiring.data_folder import (
+    UPLOADS,
+    VECTORS,
+    require_data_folder,
+    require_library,
+)
 from privategpt.wiring.describing import describe
 from privategpt.wiring.engines import (
     context_tokens,
@@ -201,7 +206,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
             services=services,
             metrics=metrics,
             options=edge_options(
-                settings, uploads=_fresh_folder(settings.server.data_dir / "uploads")
+                settings, uploads=_fresh_folder(settings.server.data_dir / UPLOADS)
             ),
             description=describe(
                 settings,
@@ -223,7 +228,7 @@ async def optimize_index(settings: Settings) -> bool:
         raise InvalidSettings("A Qdrant server optimizes its collections by itself")
     require_library(settings)
     require_data_folder(settings)
-    path = settings.server.data_dir / "vectors"
+    path = settings.server.data_dir / VECTORS
     return await asyncio.to_thread(
         optimize_folder, path, quantization=quantization_of(settings.vectors)
     )

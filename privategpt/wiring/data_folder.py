@@ -7,18 +7,21 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from privategpt.backends.state.folder import LOCK_FILE
 from privategpt.backends.state.opening import SQLITE_FILE
 from privategpt.domain.errors import StartRefused
 from privategpt.settings import Settings
+
+VECTORS, UPLOADS, JOBS = "vectors", "uploads", "jobs"
 
 OWN = (
     SQLITE_FILE,
     f"{SQLITE_FILE}-wal",
     f"{SQLITE_FILE}-shm",
-    "lock",
-    "vectors",
-    "uploads",
-    "jobs",
+    LOCK_FILE,
+    VECTORS,
+    UPLOADS,
+    JOBS,
 )
 """What we put there; a disk's own `lost+found` is nobody's business."""
 

@@ -23,6 +23,7 @@ from privategpt.settings import (
     VectorSettings,
     WebSearchSettings,
 )
+from privategpt.wiring.data_folder import VECTORS
 
 EMBEDDED_CONTEXT_TOKENS = 400
 """With the question and the instructions a prompt that the bundled model reads in 3 s on two
@@ -160,7 +161,7 @@ async def open_index(
         except Unavailable as error:
             raise StartRefused(f"Setting 'vectors.url': {error.message}") from error
     return await open_edge_index(
-        settings.server.data_dir / "vectors",
+        settings.server.data_dir / VECTORS,
         dimensions=embedding.dimensions,
         candidates=settings.retrieval.candidates,
         quantization=quantization_of(vectors),

@@ -24,6 +24,7 @@ from privategpt.services.limits import Storage
 from privategpt.services.tending import Tending
 from privategpt.settings import IngestionSettings, Settings
 from privategpt.wiring.access import tenant_limits
+from privategpt.wiring.data_folder import JOBS
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ async def open_ingestion(
 
 async def open_kept_uploads(stack: AsyncExitStack, settings: Settings) -> FolderUploads:
     """The folder of background uploads, locked. Raises `FolderInUse`."""
-    uploads = await asyncio.to_thread(open_uploads, settings.server.data_dir / "jobs")
+    uploads = await asyncio.to_thread(open_uploads, settings.server.data_dir / JOBS)
     stack.push_async_callback(uploads.close)
     return uploads
 

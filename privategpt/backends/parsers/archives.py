@@ -20,7 +20,7 @@ from typing import IO, cast
 
 from privategpt.backends.parsers.bounds import MAX_INNER_FILES, require
 from privategpt.backends.parsers.cleaning import one_line
-from privategpt.backends.parsers.kinds import Kind, is_tar
+from privategpt.backends.parsers.kinds import ODD_HEADERS, Kind, is_tar
 from privategpt.domain.errors import CorruptFile, EncryptedFile, FileExceedsBounds
 
 _ENCRYPTED_FLAG = 1
@@ -33,7 +33,6 @@ _UNPACKERS: dict[Kind, Callable[[io.BytesIO], IO[bytes]]] = {
     Kind.XZ: lzma.LZMAFile,
 }
 _DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
-_ODD_HEADERS = (ValueError, NotImplementedError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def zip_files(data: bytes, password: str | None) -> Iterator[Carried]:
     """The files in a zip."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
-    except (*_DAMAGE, *_ODD_HEADERS) as error:
+    except (*_DAMAGE, *ODD_HEADERS) as error:
         raise CorruptFile("The zip is damaged or cut off") from error
     members = archive.infolist()
     require(len(members) <= MAX_INNER_FILES, f"it has over {MAX_INNER_FILES:,} members")
@@ -130,7 +129,7 @@ def tar_files(data: bytes) -> Iterator[Carried]:
                 if member.isreg() and not member.issparse() and not _is_litter(member.name):
                     name = _tar_name(member.name)
                     yield Carried(path=name, read=partial(_read_tar, archive, member))
-    except (*_DAMAGE, *_ODD_HEADERS) as error:
+    except (*_DAMAGE, *ODD_HEADERS) as error:
         raise CorruptFile("The tar is damaged or cut off") from error
 
 

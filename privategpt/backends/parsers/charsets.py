@@ -73,7 +73,7 @@ def decoded(data: bytes, charset: str) -> str | None:
     """
     try:
         return data.decode(charset)
-    except (UnicodeError, LookupError, ValueError):
+    except (LookupError, ValueError):
         return None
 
 

@@ -97,10 +97,12 @@ _SIGNATURES = {
     b"BZh": Kind.BZIP2,
     b"\xfd7zXZ": Kind.XZ,
 }
-_DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, OSError),
-    *(ValueError, NotImplementedError, OverflowError),
-)
+ODD_HEADERS = (ValueError, NotImplementedError, OverflowError)
+"""What the standard library raises over a member where none can be, or packed as none can be."""
+
+ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, *ODD_HEADERS)
+"""What zipfile raises over a damaged file."""
+
 _ADVICE = {"archive": "an archive of a kind that is not read: unpack it, or pack it as a zip"}
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PDF_HEADER_WITHIN_BYTES = 1024
@@ -180,7 +182,7 @@ def _kind_of_zip(data: bytes) -> Kind:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
             declared = _declared_mimetype(archive)
-    except _DAMAGE as error:
+    except ZIP_DAMAGE as error:
         raise CorruptFile("The file is a damaged or cut-off zip container") from error
     for mimetype, kind in _ZIP_MIMETYPES.items():
         if declared.removesuffix("-template") == mimetype:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import posixpath
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -28,13 +27,12 @@ from privategpt.backends.parsers.bounds import (
     require_honest_ratio,
 )
 from privategpt.backends.parsers.compound import embedded_object
+from privategpt.backends.parsers.kinds import ZIP_DAMAGE
 from privategpt.domain.errors import CorruptFile, EncryptedFile
 
 _XML_SUFFIXES = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm")
 _ENCRYPTED_FLAG = 1
 _STREAM_BYTES = 1 << 18
-_ODD_PLACES = (ValueError, NotImplementedError, OverflowError)
-"""What zipfile raises over a member that is where none can be, or packed as none can be."""
 
 
 class XmlHandlers(Protocol):
@@ -74,7 +72,7 @@ class Package:
     def __init__(self, data: bytes) -> None:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except (zipfile.BadZipFile, OSError, *_ODD_PLACES) as error:
+        except ZIP_DAMAGE as error:
             raise CorruptFile("The file is a damaged or cut-off zip container") from error
         self._members = {info.filename: info for info in self._zip.infolist()}
         self._check_sizes()
@@ -112,7 +110,7 @@ class Package:
             with self._zip.open(info) as member:
                 # A header may understate what follows; zipfile stops at the stated size.
                 return member.read()
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, *_ODD_PLACES) as error:
+        except ZIP_DAMAGE as error:
             raise CorruptFile(f"The file's part {name!r} is damaged") from error
 
     def tree(self, name: str) -> ET.Element:

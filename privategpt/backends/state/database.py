@@ -119,13 +119,12 @@ def sqlite_database(file: Path, *, folder_lock: FolderLock | None) -> Database:
         URL.create("sqlite+pysqlite", database=str(file)),
         hide_parameters=True,
         json_deserializer=from_json,
-        # A pooled connection serves one thread after another, never two at a time.
+        # A connection reads on one thread, and is closed by another.
         connect_args={"check_same_thread": False},
         isolation_level="AUTOCOMMIT",
         skip_autocommit_rollback=True,
         pool_size=SQLITE_READERS,
         max_overflow=0,
-        pool_use_lifo=True,
     )
     event.listen(writer.sync_engine, "connect", _set_pragmas)
     event.listen(writer.sync_engine, "begin", _begin_immediate)
