@@ -8,13 +8,16 @@ import signal
 
 import pytest
 import uvicorn
+from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
 
 from privategpt.serving import GracefulServer
 
 
 @pytest.fixture
-def server() -> GracefulServer:
+def server(monkeypatch: pytest.MonkeyPatch) -> GracefulServer:
+    # A signal sets it for the whole process, and every stream of the tests after this would end.
+    monkeypatch.setattr(AppStatus, "should_exit", False)
     return GracefulServer(uvicorn.Config(Starlette(), port=0, log_config=None))
 
 
