@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from privategpt.chunking.identity import chunk_id, document_id
+from privategpt.domain.access import DEFAULT_TENANT
 from privategpt.domain.documents import Chunk, Document, File
 from privategpt.domain.library import IndexedChunk, StateStore, VectorIndex
 from privategpt.domain.ports import Vector
-from privategpt.wiring import TENANT
 
 CHUNKS_PER_DOCUMENT = 10
 DOCUMENTS_PER_FILE = 10
@@ -63,7 +63,7 @@ def _indexed(
     for chunk in chunks:
         yield IndexedChunk(
             chunk=chunk,
-            tenant=TENANT,
+            tenant=DEFAULT_TENANT,
             file_id=file.file_id,
             vector=texts.vector(dimensions),
             metadata={"file_name": file.name, "page_label": str(chunk.position)},
@@ -76,7 +76,7 @@ def a_file(
     """A file with its documents and chunks."""
     file = File(
         file_id=file_id,
-        tenant=TENANT,
+        tenant=DEFAULT_TENANT,
         name=f"{file_id}.txt",
         sha256=file_id,
         size_bytes=1,

@@ -27,10 +27,10 @@ from privategpt.backends.state.opening import open_state_store
 from privategpt.backends.vectors.edge import EdgeIndex
 from privategpt.backends.vectors.shard import open_shard
 from privategpt.backends.vectors.words import WordEncoder
+from privategpt.domain.access import DEFAULT_TENANT
 from privategpt.domain.library import VectorQuery
 from privategpt.domain.ports import Embeddings, Tokenizer, Vector
 from privategpt.services.retrieval import Retrieval
-from privategpt.wiring import TENANT
 
 DIMENSIONS = 384
 EMBEDDING_S = 0.008
@@ -135,12 +135,12 @@ async def measure(folder: Path, *, points: int, queries: int) -> None:
         return 0
 
     async def adapter(text: str) -> float:
-        query = VectorQuery(text=text, vector=questions[text], tenant=TENANT, limit=LIMIT)
+        query = VectorQuery(text=text, vector=questions[text], tenant=DEFAULT_TENANT, limit=LIMIT)
         await index.search(query)
         return 0
 
     async def whole(text: str) -> float:
-        await retrieval.search(text, tenant=TENANT, limit=LIMIT)
+        await retrieval.search(text, tenant=DEFAULT_TENANT, limit=LIMIT)
         return embedding.query_s
 
     ways = {"bare engine": bare, "index": adapter, "retrieval": whole}

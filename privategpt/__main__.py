@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 
-from privategpt.domain.access import require_tenant_name
+from privategpt.domain.access import DEFAULT_TENANT, require_tenant_name
 from privategpt.domain.errors import PrivateGptError, Unavailable
 from privategpt.keys_command import keys_cli
 from privategpt.progress_bars import FileBars, progress_bar
@@ -68,7 +68,7 @@ def serve(
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.", exists=True)],
     *,
-    tenant: Annotated[str, typer.Option(help="Whose documents they become.")] = "default",
+    tenant: Annotated[str, typer.Option(help="Whose documents they become.")] = DEFAULT_TENANT,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace what is there under the same name.")
     ] = False,
@@ -159,11 +159,9 @@ def check(data_dir: DataDir = None) -> None:
     """Prove that every document has all its vectors, and every vector its document."""
     from privategpt.services.maintenance import Violation, violations
     from privategpt.wiring import open_library
-    from privategpt.wiring.data_folder import require_library
 
     async def run(settings: Settings) -> list[Violation]:
-        require_library(settings)
-        async with open_library(settings) as library:
+        async with open_library(settings, missing_ok=False) as library:
             return await violations(state=library.state, index=library.index)
 
     found = _run(run(_settings(data_dir=data_dir)))
@@ -181,11 +179,9 @@ def reindex(data_dir: DataDir = None) -> None:
     """Rebuild the vector index from the stored text, with the configured embedding model."""
     from privategpt.services import maintenance
     from privategpt.wiring import open_library
-    from privategpt.wiring.data_folder import require_library
 
     async def run(settings: Settings) -> int:
-        require_library(settings)
-        async with open_library(settings, any_index=True) as library:
+        async with open_library(settings, missing_ok=False, any_index=True) as library:
             totals = await library.state.chunk_totals()
             with progress_bar(_err) as progress:
                 task = progress.add_task("Reindexing", total=sum(totals.values()), unit="chunks")

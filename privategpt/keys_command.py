@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from privategpt.domain.access import ApiKey, Scope
+from privategpt.domain.access import DEFAULT_TENANT, ApiKey, Scope
 from privategpt.services.access import DEFAULT_SCOPES, NewKey
 from privategpt.settings import Settings, load_settings
 
@@ -27,7 +27,7 @@ COLUMNS = ("id", "tenant", "scopes", "created", "expires", "last used", "state",
 def create(
     tenant: Annotated[
         str, typer.Option(help="Whose documents the key opens; made with its first key.")
-    ] = "default",
+    ] = DEFAULT_TENANT,
     scope: Annotated[
         list[Scope] | None,
         typer.Option(help="A right; repeat it for several. All but admin without it."),
@@ -63,13 +63,9 @@ def create(
 def list_keys(data_dir: DataDir = None) -> None:
     """Show all keys without their secrets, the oldest first."""
     from privategpt.wiring.access import open_keys
-    from privategpt.wiring.data_folder import require_library
-
-    settings = _settings(data_dir)
-    require_library(settings)
 
     async def run() -> list[ApiKey]:
-        async with open_keys(settings) as keys:
+        async with open_keys(_settings(data_dir), missing_ok=False) as keys:
             return await keys.list()
 
     for line in table(asyncio.run(run()), now=datetime.now(UTC)):
@@ -83,13 +79,9 @@ def revoke(
 ) -> None:
     """Refuse a key from the next request on."""
     from privategpt.wiring.access import open_keys
-    from privategpt.wiring.data_folder import require_library
-
-    settings = _settings(data_dir)
-    require_library(settings)
 
     async def run() -> ApiKey:
-        async with open_keys(settings) as keys:
+        async with open_keys(_settings(data_dir), missing_ok=False) as keys:
             return await keys.revoke(key_id)
 
     key = asyncio.run(run())

@@ -17,6 +17,7 @@ from benchmarks.scale.cheap import HashedWords
 from benchmarks.scale.corpus import PASSAGES_PER_FILE, Passage, as_paragraphs, endless
 from privategpt.backends.state.opening import open_database
 from privategpt.backends.state.store import SqlStateStore
+from privategpt.domain.access import DEFAULT_TENANT
 from privategpt.domain.jobs import Progress
 from privategpt.domain.observing import UNOBSERVED
 from privategpt.domain.ports import EmbeddingModel
@@ -24,7 +25,6 @@ from privategpt.services.batch import NamedFile, ingest_files
 from privategpt.services.ingestion import Ingestion
 from privategpt.services.maintenance import refuse_changed_embedding
 from privategpt.settings import Settings, load_settings
-from privategpt.wiring import TENANT
 from privategpt.wiring.access import state_location
 from privategpt.wiring.engines import load_embedding, open_index
 from privategpt.wiring.ingesting import open_ingestion
@@ -128,7 +128,9 @@ async def store(files: Sequence[tuple[str, str]], *, ingestion: Ingestion, folde
     Raises `RuntimeError` where one is refused.
     """
     named = await asyncio.to_thread(_written, files, folder)
-    result = await ingest_files(named, ingestion=ingestion, tenant=TENANT, reporter=Silence())
+    result = await ingest_files(
+        named, ingestion=ingestion, tenant=DEFAULT_TENANT, reporter=Silence()
+    )
     await asyncio.to_thread(shutil.rmtree, folder)
     for failed in result.failures:
         raise RuntimeError(f"{failed.file.name}: {failed.reason}")

@@ -35,8 +35,8 @@ from evals.retrieval.vectors import RememberingModel, open_memory
 from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
 from privategpt.backends.vectors.fusion import fuse
 from privategpt.backends.vectors.words import WordEncoder
+from privategpt.domain.access import DEFAULT_TENANT
 from privategpt.domain.ports import EmbeddingModel
-from privategpt.wiring import TENANT
 
 CUTS: tuple[Cut, ...] = ("whole", "chunks")
 DEPTH = 100
@@ -205,7 +205,9 @@ async def _rankings(
     retrieval = library.retrieval(legs, words=words)
     qualities: dict[str, list[Quality]] = {ranking: [] for ranking in FUSIONS}
     for query, text in collection.queries.items():
-        found = await retrieval.search(retrieval.fit_query(text), tenant=TENANT, limit=DEPTH)
+        found = await retrieval.search(
+            retrieval.fit_query(text), tenant=DEFAULT_TENANT, limit=DEPTH
+        )
         ids = {OURS: [one.chunk.chunk_id for one in found.chunks]}
         ids |= {name: legs.ranking(other)[:DEPTH] for name, other in OTHERS.items()}
         for name, chunk_ids in ids.items():

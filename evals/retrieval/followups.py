@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from evals.retrieval.measures import Quality, mean, quality
 from evals.retrieval.sets import EvaluationSet
+from privategpt.domain.access import DEFAULT_TENANT
 from privategpt.domain.conversation import Message, Role
 from privategpt.services.conversation_query import retrieval_query
 from privategpt.services.function_words import ENGLISH
 from privategpt.services.retrieval import Retrieval
-from privategpt.wiring import TENANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ async def measure(
     for one in conversations:
         for way, text_of in SEARCHED_FOR.items():
             text = retrieval.fit_query(text_of(one))
-            found = await retrieval.search(text, tenant=TENANT, limit=depth)
+            found = await retrieval.search(text, tenant=DEFAULT_TENANT, limit=depth)
             ranking = dict.fromkeys(names[chunk.chunk.chunk_id] for chunk in found.chunks)
             qualities[way].append(quality(list(ranking), collection.relevant[one.id]))
         advance(1 / len(conversations))

@@ -17,11 +17,11 @@ from privategpt.backends.vectors.shard import ShardFolder, open_shard
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.chunking.identity import chunk_id, document_id
 from privategpt.chunking.splitter import split
+from privategpt.domain.access import DEFAULT_TENANT
 from privategpt.domain.documents import Chunk, Document, File, ParsedDocument
 from privategpt.domain.library import IndexedChunk, StateStore
 from privategpt.domain.ports import EmbeddingModel
 from privategpt.services.retrieval import Retrieval
-from privategpt.wiring import TENANT
 
 Cut: TypeAlias = Literal["whole", "chunks"]
 """Whole passages, of which the model reads what its window holds, or our own chunks of them."""
@@ -31,7 +31,7 @@ EMBEDDED_AT_ONCE = 256
 
 _FILE = File(
     file_id="collection",
-    tenant=TENANT,
+    tenant=DEFAULT_TENANT,
     name="collection.jsonl",
     sha256="0" * 64,
     size_bytes=1,
@@ -56,7 +56,7 @@ class Library:
             shard=self.shard,
             words=words or WordEncoder(),
             candidates=CANDIDATES,
-            tenants={TENANT},
+            tenants={DEFAULT_TENANT},
             fuse=fuse,
         )
         return Retrieval(embedding=self.embedding, index=index, state=self.state)
@@ -124,7 +124,9 @@ async def _index(
         embedded = await embedding.embed_passages([chunk.text for chunk in batch])
         await index.upsert(
             [
-                IndexedChunk(chunk=chunk, tenant=TENANT, file_id=_FILE.file_id, vector=vector)
+                IndexedChunk(
+                    chunk=chunk, tenant=DEFAULT_TENANT, file_id=_FILE.file_id, vector=vector
+                )
                 for chunk, vector in zip(batch, embedded.vectors, strict=True)
             ]
         )

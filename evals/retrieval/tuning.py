@@ -19,8 +19,8 @@ from evals.retrieval.measures import quality
 from evals.retrieval.sets import EvaluationSet
 from privategpt.backends.vectors.fusion import fuse
 from privategpt.backends.vectors.words import WordEncoder
+from privategpt.domain.access import DEFAULT_TENANT
 from privategpt.services.retrieval import Retrieval
-from privategpt.wiring import TENANT
 
 TUNED_ON = ("cacm", "cisi", "cranfield", "squad2")
 
@@ -83,7 +83,9 @@ async def _mean_ndcg(
 ) -> float:
     every: list[float] = []
     for query, text in collection.queries.items():
-        found = await retrieval.search(retrieval.fit_query(text), tenant=TENANT, limit=DEPTH)
+        found = await retrieval.search(
+            retrieval.fit_query(text), tenant=DEFAULT_TENANT, limit=DEPTH
+        )
         ranking = dict.fromkeys(names[one.chunk.chunk_id] for one in found.chunks)
         every.append(quality(list(ranking), collection.relevant[query]).ndcg_10)
     return fmean(every)

@@ -15,15 +15,13 @@ from privategpt.api.deps import Authenticator
 from privategpt.api.errors import respond
 from privategpt.api.origins import refuse_strange_page
 from privategpt.api.scopes import requirement
-from privategpt.domain.access import ApiKey
+from privategpt.domain.access import DEFAULT_TENANT, ApiKey
 from privategpt.domain.errors import (
     InvalidRequest,
     NotAuthenticated,
     PermissionDenied,
     PrivateGptError,
 )
-
-DEFAULT_TENANT = "default"
 
 KEYS_IN_ADDRESS = frozenset({"api_key", "api-key", "apikey", "access_token"})
 """Query parameters that other products take a key in; it would stand in every log on the way."""

@@ -47,19 +47,19 @@ def extended_name(disposition: bytes) -> str | None:
         return None
 
 
-def display_name(name: str) -> str:
+def display_name(name: str, *, param: str = "file") -> str:
     """A name that is safe to show and to take an extension from.
 
     Directories, control characters and direction overrides are dropped. UTF-8 that a client
     percent-encoded, wrote as a mail header does or read as Latin-1 is repaired where it can have
-    been nothing else. Raises `InvalidRequest` where no name is left.
+    been nothing else. Raises `InvalidRequest` where no name is left; `param` is where it was sent.
     """
     name = _without_surrogates(_without_encoded_words(_without_surrogates(name)))
     repaired = _without_escapes(_without_mojibake(name))
     last = re.split(r"[/\\]", repaired)[-1]
     shown = "".join(character for character in last if _is_shown(character)).strip()
     if shown.strip(". ") == "":
-        raise InvalidRequest("The file has no name", param="file")
+        raise InvalidRequest("The file has no name", param=param)
     if len(shown) > MAX_NAME:
         return shown[: MAX_NAME - _KEPT_END] + shown[-_KEPT_END:]
     return shown

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from privategpt.domain.errors import ModelNotFound
 
-DEFAULT_MODEL = "private-gpt"
+SEED_MODEL = "private-gpt"
 """The id in replies to requests that name no model (seed 004 knows no other)."""
 
 
@@ -17,6 +17,10 @@ class CitationStyle(StrEnum):
     CHUNKS = "chunks"
     CITATIONS = "citations"
     ANNOTATIONS = "annotations"
+
+
+MARKED = frozenset({CitationStyle.CITATIONS, CitationStyle.ANNOTATIONS})
+"""The shapes that show markers in the text; chunks are listed beside it."""
 
 
 @dataclass(frozen=True, slots=True)

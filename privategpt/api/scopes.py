@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from fastapi.routing import iter_route_contexts
@@ -89,12 +90,20 @@ def methods_of(path: str) -> list[str]:
 
 def nearest_route(path: str) -> str | None:
     """The route that was meant where a client's base address has its `/v1` twice or not at all,
-    a slash too many, or another server's prefix.
+    a slash too many, or another server's prefix; as the table writes it, without a client's words.
     """
     names = [name for name in path.split("/") if name]
-    tails = ("/".join(names[at:]) for at in range(len(names)))
-    meant = (route for tail in tails for route in (f"/v1/{tail}", f"/{tail}"))
-    return next((route for route in meant if route in _LITERAL), None)
+    tails = ["/".join(names[at:]) for at in range(len(names))]
+    meant = [route for tail in tails for route in (f"/v1/{tail}", f"/{tail}")]
+    literal = (route for route in meant if route in _LITERAL)
+    templates = (
+        template.replace(":path}", "}")
+        for route in meant
+        for patterns in _PATTERNS.values()
+        for pattern, template in patterns
+        if pattern.match(route)
+    )
+    return next(chain(literal, templates), None)
 
 
 def requirement(method: str, path: str) -> Requirement:

@@ -10,6 +10,9 @@ from typing import Protocol
 
 from privategpt.domain.errors import InvalidRequest
 
+DEFAULT_TENANT = "default"
+"""The one tenant of a server without keys, and whose documents commands add to unless told."""
+
 MAX_TENANT_CHARACTERS = 63
 _TENANT = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{MAX_TENANT_CHARACTERS - 1}}}")
 

@@ -24,6 +24,7 @@ from privategpt.backends.state.opening import open_database
 from privategpt.backends.state.quota import SqlQuota
 from privategpt.backends.state.store import SqlStateStore
 from privategpt.backends.vectors.shard import optimize_folder
+from privategpt.domain.access import DEFAULT_TENANT
 from privategpt.domain.errors import InvalidSettings
 from privategpt.domain.library import StateStore, VectorIndex
 from privategpt.domain.observing import UNOBSERVED, Observer
@@ -67,9 +68,6 @@ from privategpt.wiring.engines import (
 )
 from privategpt.wiring.ingesting import OpenIngestion, open_ingestion, open_jobs, open_kept_uploads
 
-TENANT = "default"
-"""The one tenant of a server without keys, and of the command line."""
-
 
 class Closable(Protocol):
     """What is given back at the end."""
@@ -91,7 +89,7 @@ class OpenLibrary:
     embedding: EmbeddingModel
     ingesting: OpenIngestion
     quota: Quota
-    tenant: str = TENANT
+    tenant: str = DEFAULT_TENANT
 
     @property
     def ingestion(self) -> Ingestion:
@@ -111,13 +109,16 @@ class OpenServer:
 
 @asynccontextmanager
 async def open_library(
-    settings: Settings, *, any_index: bool = False
+    settings: Settings, *, missing_ok: bool = True, any_index: bool = False
 ) -> AsyncGenerator[OpenLibrary]:
     """Open the stored documents and sweep what an earlier process left half done.
 
-    `any_index` replaces an index of another embedding model instead of refusing it: for
-    `reindex`. Raises `StartRefused`.
+    Without `missing_ok` a folder in which nothing was ever stored is refused. `any_index` replaces
+    an index of another embedding model instead of refusing it: for `reindex`. Raises
+    `StartRefused`.
     """
+    if not missing_ok:
+        require_library(settings)
     require_data_folder(settings)
     async with AsyncExitStack() as stack:
         database = await _opened(stack, open_database(state_location(settings)))

@@ -17,14 +17,20 @@ from privategpt.services.access import Keys
 from privategpt.services.limits import Limits, TenantLimits
 from privategpt.settings import LimitSettings, Settings
 from privategpt.settings import TenantLimits as TenantLimitSettings
-from privategpt.wiring.data_folder import require_data_folder
+from privategpt.wiring.data_folder import require_data_folder, require_library
 
 CREATE_A_KEY = "`privategpt keys create` makes one"
 
 
 @asynccontextmanager
-async def open_keys(settings: Settings) -> AsyncGenerator[Keys]:
-    """The keys, also while a server runs on the same data folder."""
+async def open_keys(settings: Settings, *, missing_ok: bool = True) -> AsyncGenerator[Keys]:
+    """The keys, also while a server runs on the same data folder.
+
+    Without `missing_ok` a folder in which nothing was ever stored is refused. Raises
+    `StartRefused`.
+    """
+    if not missing_ok:
+        require_library(settings)
     if settings.state.url is None:
         require_data_folder(settings)
     database = await open_database_beside(state_location(settings))

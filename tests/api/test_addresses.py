@@ -81,6 +81,9 @@ async def test_head_of_a_stream_ends_with_its_headers() -> None:
         ("/openai/v1/completions", "/v1/completions"),
         ("/v2/rerank", "/v1/rerank"),
         ("/health/", "/health"),
+        ("/v1/ingest/doc-1/", "/v1/ingest/{doc_id}"),
+        ("/ingest/jobs/job-1", "/v1/ingest/jobs/{job_id}"),
+        ("/models/org/some-model", "/v1/models/{model_id}"),
     ],
 )
 async def test_an_address_that_is_nearly_right_is_told_the_right_one(
@@ -90,6 +93,12 @@ async def test_an_address_that_is_nearly_right_is_told_the_right_one(
     assert response.status_code == 404
     message = response.json()["error"]["message"]
     assert message == f"There is no such route; did you mean {meant}? GET /openapi.json lists all"
+
+
+async def test_the_list_of_models_with_a_slash_is_no_model(client: httpx.AsyncClient) -> None:
+    error = (await client.get("/v1/models/")).json()["error"]
+    assert error["code"] == "not_found"
+    assert "did you mean /v1/models?" in error["message"]
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,11 @@ class TestIngestText:
         assert ingested.request.metadata == {"k": 1}
         assert ingested.request.replaces is True
 
+    async def test_no_name_is_a_400_that_names_its_field(self, client: httpx.AsyncClient) -> None:
+        response = await client.post("/v1/ingest/text", json={"file_name": " /", "text": "x"})
+        assert response.status_code == 400
+        assert response.json()["error"]["param"] == "file_name"
+
     async def test_a_failure_of_the_library_keeps_its_status(
         self, edge: Edge, client: httpx.AsyncClient
     ) -> None:

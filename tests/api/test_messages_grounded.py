@@ -299,6 +299,19 @@ async def test_sources_are_on_message_start_where_the_sdks_keep_them(library: Wi
     assert events[0]["message"]["usage"]["input_tokens"] == delta["usage"]["input_tokens"] > 0
 
 
+@pytest.mark.parametrize("asked", [{"web_search": True}, {"use_context": True}])
+async def test_sources_are_shown_beside_json_which_has_no_markers(
+    library: WiredLibrary, asked: dict[str, Any]
+) -> None:
+    await library.add("tower.txt", TOWER, tenant="default")
+    library.search_engine = FakeSearchEngine((WebResult("Tower", "https://tower.example/", TOWER),))
+    saying(library, '{"metres": 42}')
+    form = {"type": "json_schema", "schema": {"type": "object"}}
+    message = await reply(library, asking(**asked, output_config={"format": form}))
+    assert message["content"] == [{"type": "text", "text": '{"metres": 42}', "citations": None}]
+    assert [source["index"] for source in message["sources"]] == [1]
+
+
 async def test_without_results_there_are_no_sources(library: WiredLibrary) -> None:
     library.search_engine = FakeSearchEngine(())
     message = await reply(library, asking(text_document(HERON), web_search=True))

@@ -35,7 +35,14 @@ from privategpt.domain.answers import (
     GenerationFinished,
     TextDelta,
 )
-from privategpt.domain.conversation import GenerationRequest, Message, Role, Sampling, Tooling
+from privategpt.domain.conversation import (
+    GenerationRequest,
+    Image,
+    Message,
+    Role,
+    Sampling,
+    Tooling,
+)
 from privategpt.domain.errors import (
     ContextLengthExceeded,
     EngineUnavailable,
@@ -135,6 +142,13 @@ async def test_tools_are_refused_as_the_bundled_model_cannot_call_them(
     with pytest.raises(UnsupportedParameter) as refused:
         await collect(engine, GenerationRequest(ASKED, GREEDY, Tooling((tool,))))
     assert refused.value.param == "tools"
+
+
+async def test_images_are_refused_as_the_bundled_model_sees_none(engine: LlamaCppModel) -> None:
+    seen = Message(Role.USER, "What is this?", images=(Image(url="data:image/png;base64,AA=="),))
+    with pytest.raises(UnsupportedParameter) as refused:
+        await collect(engine, GenerationRequest((seen,), GREEDY))
+    assert refused.value.param == "messages"
 
 
 async def test_every_token_has_its_log_probabilities(engine: LlamaCppModel) -> None:

@@ -400,6 +400,7 @@ async def test_cached_tokens_are_told(server: ScriptedServer, model: OpenAICompa
 LLAMA_PROPS: Json = {
     "default_generation_settings": {"n_ctx": 2048},
     "chat_template_caps": {"supports_tools": False},
+    "modalities": {"vision": False},
 }
 
 
@@ -472,6 +473,15 @@ async def test_tools_are_refused_where_the_chat_template_has_no_place_for_them(
     assert refused.value.param == "tools"
     unused = GenerationRequest(ASKED, tooling=Tooling((tool,), "none"))
     assert text_of(await collect(model, unused)) == "Hi there."
+    await model.close()
+
+
+async def test_images_are_refused_where_the_model_sees_none(server: ScriptedServer) -> None:
+    model = await connect_openai_compatible(base_url=as_llama_cpp(server).base_url)
+    seen = Message(Role.USER, "What is this?", images=(Image(url="data:image/png;base64,AA=="),))
+    with pytest.raises(UnsupportedParameter) as refused:
+        await collect(model, GenerationRequest((seen,)))
+    assert refused.value.param == "messages"
     await model.close()
 
 

@@ -29,7 +29,6 @@ from privategpt.domain.answers import (
 
 Delta: TypeAlias = dict[str, Any]
 
-SEED_MODEL = "private-gpt"
 IMPOSSIBLE = -9999.0
 
 

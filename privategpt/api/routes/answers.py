@@ -11,9 +11,10 @@ from fastapi import Request, Response
 
 from privategpt.api.deps import Answers, ApiOptions, Services, base_url, options_of, turns_of
 from privategpt.api.disconnect import while_connected
-from privategpt.api.encode.openai_chat import SEED_MODEL, ReplyHead
+from privategpt.api.encode.openai_chat import ReplyHead
 from privategpt.api.encode.views import Json, Views
 from privategpt.api.jsontext import JsonResponse
+from privategpt.api.profiles import SEED_MODEL
 from privategpt.api.sse import OPENAI, AnswerStream, StreamForm
 from privategpt.api.turns import Turns
 from privategpt.api.wire.answering import Answerable

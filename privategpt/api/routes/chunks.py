@@ -9,9 +9,10 @@ from privategpt.api.deps import ServicesDep
 from privategpt.api.disconnect import while_connected
 from privategpt.api.encode.views import chunk_json
 from privategpt.api.jsontext import JsonResponse, JsonRoute
+from privategpt.api.profiles import SEED_MODEL
 from privategpt.api.wire.body import document_filter
 from privategpt.api.wire.chunks import DEFAULT_LIMIT, ChunksBody
-from privategpt.api.wire.replies import ERRORS, MODEL_ID, ChunksResponse
+from privategpt.api.wire.replies import ERRORS, ChunksResponse
 
 router = APIRouter(route_class=JsonRoute, tags=["Context Chunks"])
 
@@ -42,4 +43,4 @@ async def chunks_retrieval(
         ),
     )
     data = [chunk_json(chunk, neighbours=neighbours > 0) for chunk in found.chunks]
-    return JsonResponse({"object": "list", "model": MODEL_ID, "data": data})
+    return JsonResponse({"object": "list", "model": SEED_MODEL, "data": data})

@@ -8,8 +8,9 @@ from privategpt.api.auth import AUTHENTICATED
 from privategpt.api.deps import OptionsDep, ServicesDep
 from privategpt.api.disconnect import while_connected
 from privategpt.api.jsontext import JsonResponse, JsonRoute
+from privategpt.api.profiles import SEED_MODEL
 from privategpt.api.wire.embeddings import EmbeddingsBody, embeddings_json, texts
-from privategpt.api.wire.replies import ERRORS, MODEL_ID, EmbeddingsResponse
+from privategpt.api.wire.replies import ERRORS, EmbeddingsResponse
 
 router = APIRouter(route_class=JsonRoute, tags=["Embeddings"], dependencies=[AUTHENTICATED])
 
@@ -36,7 +37,7 @@ async def embeddings_generation(
     return JsonResponse(
         embeddings_json(
             embedded,
-            model=body.model if echoed and body.model else MODEL_ID,
+            model=body.model if echoed and body.model else SEED_MODEL,
             base64_floats=body.encoding_format == "base64",
         )
     )

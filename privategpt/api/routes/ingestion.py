@@ -16,6 +16,7 @@ from privategpt.api.encode.jobs import job_json
 from privategpt.api.encode.views import document_json, skipped_json
 from privategpt.api.filenames import display_name
 from privategpt.api.jsontext import JsonResponse, JsonRoute
+from privategpt.api.profiles import SEED_MODEL
 from privategpt.api.uploads import ReceivedForm, received_form, stored_text
 from privategpt.api.wire.ingestion import (
     FORM_SCHEMA,
@@ -24,7 +25,7 @@ from privategpt.api.wire.ingestion import (
     form_metadata,
 )
 from privategpt.api.wire.jobs import JobReply
-from privategpt.api.wire.replies import ERRORS, MODEL_ID, IngestResponse
+from privategpt.api.wire.replies import ERRORS, IngestResponse
 from privategpt.domain.documents import DocumentInfo
 from privategpt.domain.errors import InvalidRequest
 from privategpt.domain.library import StoredFile
@@ -137,7 +138,7 @@ async def ingest_text(
     caller: CallerDep,
 ) -> JsonResponse:
     """Ingest a text under a name."""
-    name = display_name(body.file_name)
+    name = display_name(body.file_name, param="file_name")
     async with stored_text(body.text, folder=options.upload_dir) as path:
         ingestion = services.ingestion.ingest(
             IngestRequest(
@@ -191,7 +192,7 @@ def _documents(
 ) -> JsonResponse:
     body: dict[str, Any] = {
         "object": "list",
-        "model": MODEL_ID,
+        "model": SEED_MODEL,
         "data": [document_json(document) for document in documents],
         "has_more": has_more,
     }

@@ -12,9 +12,10 @@ from privategpt.api.deps import OptionsDep, ServicesDep, turns_of
 from privategpt.api.encode.jobs import JobEvents, job_json
 from privategpt.api.errors import stream_error
 from privategpt.api.jsontext import JsonResponse, JsonRoute
+from privategpt.api.profiles import SEED_MODEL
 from privategpt.api.sse import EventStream, StreamForm, data_line
 from privategpt.api.wire.jobs import JOB_EVENTS, JobReply, JobsReply
-from privategpt.api.wire.replies import ERRORS, MODEL_ID
+from privategpt.api.wire.replies import ERRORS
 
 router = APIRouter(route_class=JsonRoute, tags=["Ingestion"])
 
@@ -43,7 +44,7 @@ async def list_jobs(
     return JsonResponse(
         {
             "object": "list",
-            "model": MODEL_ID,
+            "model": SEED_MODEL,
             "data": [job_json(job) for job in found[:limit]],
             "has_more": len(found) > limit,
         }

@@ -13,7 +13,6 @@ from privategpt.api.encode.anthropic_fold import MessageFold
 from privategpt.api.encode.views import Views
 from privategpt.api.errors import status_of, stream_error
 from privategpt.api.jsontext import JsonResponse, JsonRoute
-from privategpt.api.profiles import CitationStyle
 from privategpt.api.request_ids import request_id_headers
 from privategpt.api.routes.answers import send
 from privategpt.api.sse import Chunk, StreamForm, data_line
@@ -26,11 +25,11 @@ from privategpt.api.wire.anthropic_messages import (
     message_request,
 )
 from privategpt.api.wire.anthropic_replies import (
-    MESSAGE_STREAMED,
     MESSAGES_ERRORS,
     InputTokens,
     MessageReply,
 )
+from privategpt.api.wire.replies import STREAMED
 from privategpt.domain.ports import Upload
 from privategpt.services.attachments import ReadFile
 
@@ -41,7 +40,7 @@ router = APIRouter(route_class=JsonRoute, tags=["Messages"])
     "/v1/messages",
     summary="Message",
     response_model=MessageReply,
-    responses={**MESSAGES_ERRORS, **MESSAGE_STREAMED},
+    responses={**MESSAGES_ERRORS, **STREAMED},
 )
 async def create_message(
     body: MessagesBody, request: Request, services: ServicesDep, caller: CallerDep
@@ -56,7 +55,7 @@ async def create_message(
     encoder = MessageEncoder(
         head=MessageHead(id=f"msg_{services.new_id()}", model=body.model),
         views=Views(
-            styles=frozenset({CitationStyle.ANNOTATIONS} if asked.request.cite else ()),
+            styles=asked.styles,
             base_url=base_url(request),
             include_sources=body.include_sources is not False,
             web_search=asked.request.web_search,

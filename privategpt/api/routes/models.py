@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from fastapi import Path as PathField
 
 from privategpt.api.auth import AUTHENTICATED
@@ -46,6 +46,8 @@ async def retrieve_model(
     model_id: Annotated[str, PathField(max_length=512)], services: ServicesDep
 ) -> JsonResponse:
     """One model; its id may contain slashes, written plainly or as %2F."""
+    if not model_id:
+        raise HTTPException(404)  # /v1/models and a slash
     known = {model_id, unquote(model_id)} & set(services.models.ids)
     if not known:
         raise unknown_model()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privategpt.api.profiles import CitationStyle, ModelProfile
-from privategpt.api.wire.body import document_filter, styles
+from privategpt.api.profiles import MARKED, CitationStyle, ModelProfile
+from privategpt.api.wire.body import document_filter, first_said, styles
 from privategpt.api.wire.generation import GenerationBody
 from privategpt.domain.conversation import JsonObject, Message, Sampling, Tooling
 from privategpt.services.answering import AnswerRequest
-
-_MARKED = frozenset({CitationStyle.CITATIONS, CitationStyle.ANNOTATIONS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +30,18 @@ def answerable(
     response_format: JsonObject | None = None,
 ) -> Answerable:
     """What the request says, and what the profile says where the request is silent."""
-    web_search = _first(body.web_search, profile.web_search)
+    web_search = first_said(body.web_search, profile.web_search)
     shown = _shown(body, profile, web_search=web_search)
     return Answerable(
         request=AnswerRequest(
             messages=messages,
             tenant=tenant,
             model=profile.engine_model,
-            use_context=_first(body.use_context, profile.use_context),
+            use_context=first_said(body.use_context, profile.use_context),
             filter=document_filter(body.context_filter),
             # JSON with markers in it would not be the JSON that was asked for.
-            cite=bool(shown & _MARKED) and response_format is None,
-            context_only=_first(body.context_only, profile.context_only),
+            cite=bool(shown & MARKED) and response_format is None,
+            context_only=first_said(body.context_only, profile.context_only),
             web_search=web_search,
             choices=body.n or 1,
             sampling=sampling,
@@ -61,7 +59,3 @@ def _shown(
     asked = styles(body)
     shown = profile.citation_styles if asked is None else asked
     return shown | {CitationStyle.ANNOTATIONS} if web_search else shown
-
-
-def _first(asked: bool | None, default: bool) -> bool:
-    return default if asked is None else asked

@@ -9,20 +9,25 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from privategpt.api.encode.anthropic_places import Place
-from privategpt.api.profiles import CitationStyle, ModelProfile
+from privategpt.api.profiles import MARKED, CitationStyle, ModelProfile
 from privategpt.api.wire.anthropic_blocks import Block, Turn
 from privategpt.api.wire.anthropic_documents import Attached, attached
 from privategpt.api.wire.anthropic_turns import conversation, text_of
-from privategpt.api.wire.body import Body, ContextOptions, Items, document_filter, styles
+from privategpt.api.wire.body import (
+    INT64,
+    Body,
+    ContextOptions,
+    Items,
+    document_filter,
+    first_said,
+    styles,
+)
 from privategpt.domain.conversation import JsonObject, Message, Role, Sampling, Tooling
 from privategpt.domain.errors import InvalidRequest
 from privategpt.services.answering import AnswerRequest
 from privategpt.services.attachments import ReadFile
 
-INT64 = 2**63
 MAX_MESSAGES = 100_000
-
-_MARKED = frozenset({CitationStyle.CITATIONS, CitationStyle.ANNOTATIONS})
 
 StopSequence = Annotated[str, Field(min_length=1, max_length=1000)]
 
@@ -101,9 +106,12 @@ class MessagesBody(CountTokensBody):
 
 @dataclass(frozen=True, slots=True)
 class AskedMessage:
-    """A request to the use case, and how its attachments are cited."""
+    """A request to the use case, in which styles its answer is shown, and how its attachments are
+    cited.
+    """
 
     request: AnswerRequest
+    styles: frozenset[CitationStyle]
     places: tuple[Place, ...]
 
 
@@ -120,8 +128,8 @@ def message_request(
     Raises `InvalidRequest` and `UnsupportedParameter`.
     """
     sources = attached(body.messages, files=files)
-    use_context = _first(body.use_context, profile.use_context)
-    web_search = _first(body.web_search, profile.web_search)
+    use_context = first_said(body.use_context, profile.use_context)
+    web_search = first_said(body.web_search, profile.web_search)
     form = _response_format(body)
     asks = sources.wants_citations or web_search or (use_context and _wants_citations(body))
     return AskedMessage(
@@ -133,7 +141,7 @@ def message_request(
             filter=document_filter(body.context_filter),
             # JSON with markers in it would not be the JSON that was asked for.
             cite=asks and form is None,
-            context_only=_first(body.context_only, profile.context_only),
+            context_only=first_said(body.context_only, profile.context_only),
             web_search=web_search,
             sampling=_sampling(body),
             tooling=_tooling(body.tools or [], body.tool_choice),
@@ -144,6 +152,8 @@ def message_request(
             whole_sentences=True,
             tell_prompt=True,
         ),
+        # JSON has no markers; its sources are shown beside it all the same.
+        styles=frozenset({CitationStyle.ANNOTATIONS} if asks else ()),
         places=sources.places,
     )
 
@@ -151,7 +161,7 @@ def message_request(
 def _wants_citations(body: ContextOptions) -> bool:
     """Whether an answer from the library cites it: unless the client names other styles only."""
     named = styles(body)
-    return named is None or bool(named & _MARKED)
+    return named is None or bool(named & MARKED)
 
 
 def _messages(
@@ -221,7 +231,3 @@ def _chosen(choice: MessagesToolChoice, names: set[str | None]) -> str | JsonObj
     if choice.name not in names:
         raise InvalidRequest("tool_choice names a tool that is not in tools", param="tool_choice")
     return {"type": "function", "function": {"name": choice.name}}
-
-
-def _first(asked: bool | None, default: bool) -> bool:
-    return default if asked is None else asked

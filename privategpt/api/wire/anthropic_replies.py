@@ -85,13 +85,3 @@ MESSAGES_ERRORS: dict[int | str, dict[str, Any]] = {
     "5XX": {"model": MessagesErrorReply, "description": "A part of the server does not serve"},
 }
 """The error replies of Anthropic's operations."""
-
-MESSAGE_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Successful Response",
-        # Without a schema: in OpenAPI 3.1 it is not settled whether one describes the whole
-        # stream or each event, and readers differ.
-        "content": {"text/event-stream": {}},
-    }
-}
-"""The second form of a successful reply, where `stream` is true: Anthropic's named events."""

@@ -20,6 +20,9 @@ class Body(BaseModel):
 
 T = TypeVar("T")
 
+INT64 = 2**63
+"""Beyond the integers that engines count in."""
+
 # Pydantic keeps an error for every wrong item, about a kilobyte each: a body of 20 MB could make
 # millions. So lists stop at their first wrong item, and objects are counted before they are read.
 Items = Annotated[list[T], Field(fail_fast=True)]
@@ -94,6 +97,11 @@ class ContextOptions(Body):
         default=None, description="Search the web for the last user message first."
     )
     system_prompt: str | None = None
+
+
+def first_said(asked: bool | None, default: bool) -> bool:
+    """What the request says, else what the model's profile does."""
+    return default if asked is None else asked
 
 
 def styles(body: ContextOptions) -> frozenset[CitationStyle] | None:

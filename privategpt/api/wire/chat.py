@@ -9,7 +9,7 @@ from pydantic.config import JsonDict
 
 from privategpt.api.profiles import ModelProfile
 from privategpt.api.wire.answering import Answerable, answerable
-from privategpt.api.wire.body import Body, Items, at_most
+from privategpt.api.wire.body import INT64, Body, Items, at_most
 from privategpt.api.wire.generation import GenerationBody, sampling
 from privategpt.api.wire.messages import ChatMessage, conversation
 from privategpt.api.wire.tools import (
@@ -45,7 +45,7 @@ class ChatBody(GenerationBody):
     """A conversation to continue."""
 
     messages: Items[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
-    max_completion_tokens: int | None = Field(default=None, ge=0, lt=2**63)
+    max_completion_tokens: int | None = Field(default=None, ge=0, lt=INT64)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     tools: Items[Tool] | None = Field(default=None, max_length=128)

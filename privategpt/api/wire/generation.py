@@ -6,10 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from privategpt.api.wire.body import Body, ContextOptions, Items, at_most
+from privategpt.api.wire.body import INT64, Body, ContextOptions, Items, at_most
 from privategpt.domain.conversation import Sampling
-
-INT64 = 2**63
 
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 Bias = Annotated[float, Field(ge=-100, le=100)]

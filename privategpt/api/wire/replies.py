@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-MODEL_ID = "private-gpt"
-
 
 class Reply(BaseModel):
     """Every field that a reply may have is declared."""
@@ -385,4 +383,5 @@ STREAMED: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {}},
     }
 }
-"""The second form of a successful reply, where `stream` is true: one chunk per `data:` line."""
+"""The second form of a successful reply, where `stream` is true: one chunk per `data:` line, on
+/v1/messages each below its `event:` line."""

@@ -32,6 +32,7 @@ class EngineFacts:
     model: str | None = None
     context_tokens: int | None = None
     supports_tools: bool | None = None
+    supports_images: bool | None = None
 
 
 class Caller(Protocol):
@@ -54,13 +55,13 @@ async def learn_facts(call: Caller, *, model: str | None) -> EngineFacts:
     props = await _optional(call, "/props")
     settings = _map(props.get("default_generation_settings"))
     if _int(settings, "n_ctx") is not None:
-        tools = _map(props.get("chat_template_caps")).get("supports_tools")
         return EngineFacts(
             dialect=Dialect.LLAMA_CPP,
             # Without an alias llama.cpp calls a model by its path, which is nobody's business.
             model=name and name.rsplit("/", 1)[-1],
             context_tokens=_int(settings, "n_ctx"),
-            supports_tools=tools if isinstance(tools, bool) else None,
+            supports_tools=_bool(_map(props.get("chat_template_caps")), "supports_tools"),
+            supports_images=_bool(_map(props.get("modalities")), "vision"),
         )
     meta = _map(entry.get("meta"))
     window = (
@@ -129,6 +130,11 @@ def _map(value: object) -> JsonMap:
 def _int(fields: JsonMap, key: str) -> int | None:
     value = fields.get(key)
     return value if isinstance(value, int) and value > 0 else None
+
+
+def _bool(fields: JsonMap, key: str) -> bool | None:
+    value = fields.get(key)
+    return value if isinstance(value, bool) else None
 
 
 def _str(fields: JsonMap, key: str) -> str | None:

@@ -329,6 +329,9 @@ def _refuse_unsupported(request: GenerationRequest, facts: EngineFacts) -> None:
             f"The model {facts.model!r} cannot call tools: its chat template has none",
             param="tools",
         )
+    # And for an image that a model cannot see it answers 500, as if it had failed itself.
+    if facts.supports_images is False and any(message.images for message in request.messages):
+        raise UnsupportedParameter(f"The model {facts.model!r} cannot see images", param="messages")
 
 
 def _require_complete(reader: ChunkReader) -> None:
