@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,12 @@ def _ole(*streams: str) -> bytes:
         (b"II*\0\x08\0", "a", Kind.TIFF),
         (b"GIF89a\1\0", "a", Kind.GIF),
         (b"BZh is how it begins", "a.txt", Kind.TEXT),
+        (b"ID3 tags are in songs", "a.txt", Kind.TEXT),
+        (b"GIF89a is of 1989", "a.txt", Kind.TEXT),
+        (b"Rar! said the lion", "a.md", Kind.MARKDOWN),
+        (b"Every PDF begins with %PDF-1.7", "a.md", Kind.MARKDOWN),
+        (b'assert data.startswith(b"%PDF-")', "test.py", Kind.TEXT),
+        (b"HTTP/1.1 200 OK\r\n\r\n%PDF-1.4\n1 0 obj\n<<>>", "a.txt", Kind.PDF),
         (_ole("WordDocument"), "a", Kind.DOC),
         (_ole("Workbook"), "a", Kind.XLS),
         (_ole("Book"), "a.doc", Kind.XLS),
@@ -68,6 +77,16 @@ def _ole(*streams: str) -> bytes:
         (b"{}", "a.jsonl", Kind.JSON),
         (b"<!DOCTYPE html><p>", "page", Kind.HTML),
         (b"<html>", "notes.txt", Kind.TEXT),
+        (b"\r\n<HTML lang=de><table>", "export.xls", Kind.HTML),
+        (b"<table border=1>", "export.doc", Kind.HTML),
+        (b"<?php echo 1; ?>", "page.php", Kind.TEXT),
+        (b"Name\tAge\nAnn\t7\n", "export.xls", Kind.TEXT),
+        (b"Date: today\r\nMIME-Version: 1.0\r\n\r\nx", "export.doc", Kind.EML),
+        (b"Received: by a\n\tfor b\nSubject: x\n\nx", "mail", Kind.EML),
+        (b"Subject: x\n\nReceived: with thanks", "notes", Kind.TEXT),
+        (b"x", "page.MHT", Kind.EML),
+        (b"From - Mon Jan  1 10:00:00 2024\nFrom: a@b.example\n\nx", "Inbox", Kind.MBOX),
+        (b"From 1999 on\nAll was well: then", "notes", Kind.TEXT),
         (b"BMW builds cars", "a.txt", Kind.TEXT),
         (b"x", "a.unheard-of", Kind.TEXT),
         ("\ufeffMZ".encode("utf-16"), "a.txt", Kind.TEXT),
@@ -152,6 +171,26 @@ def test_one_letter_digit_or_picture_is_text(data: str, tmp_path: Path) -> None:
 def test_capitals_in_the_extension_change_nothing(tmp_path: Path) -> None:
     data = pdf_of_pages([lines("The same text")])
     assert read(tmp_path, "A.PDF", data) == read(tmp_path, "a.pdf", data)
+
+
+@pytest.mark.parametrize("packed", ["zip", "tar"])
+def test_an_archive_whose_first_file_is_a_pdf_as_it_is_stays_an_archive(
+    packed: str, tmp_path: Path
+) -> None:
+    files = {f"{name}.pdf": pdf_of_pages([lines(name)]) for name in ("one", "two")}
+    buffer = io.BytesIO()
+    if packed == "zip":
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+    else:
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            for name, data in files.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    parsed = read(tmp_path, f"papers.{packed}", buffer.getvalue())
+    assert [document.text for document in parsed.documents] == ["one", "two"]
 
 
 def test_a_wrong_extension_is_overruled_by_the_content(tmp_path: Path) -> None:

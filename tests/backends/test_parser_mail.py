@@ -254,3 +254,26 @@ def test_an_encrypted_workbook_is_called_encrypted(tmp_path: Path) -> None:
 def test_a_broken_legacy_file_is_corrupt(stream: str, content: bytes, tmp_path: Path) -> None:
     with pytest.raises(CorruptFile):
         read(tmp_path, "a", _ole(stream, content))
+
+
+def test_a_page_saved_as_mail_has_its_headings_and_not_its_styling(tmp_path: Path) -> None:
+    page = (
+        "From: <Saved by Blink>\r\nSubject: Runbook\r\nMIME-Version: 1.0\r\n"
+        'Content-Type: multipart/related; boundary="b"\r\n\r\n'
+        "--b\r\nContent-Type: text/html; charset=utf-8\r\n"
+        "Content-Transfer-Encoding: quoted-printable\r\n\r\n"
+        "<h1>Restart</h1><p>=C3=A9tape 1</p>\r\n"
+        "--b\r\nContent-Type: text/css\r\n\r\nbody { color: red }\r\n--b--\r\n"
+    )
+    parsed = read(tmp_path, "export.doc", page)
+    (document,) = parsed.documents
+    shown = 'Subject: Runbook\nFrom: "Saved by Blink"\n\nRestart\n\nétape 1'
+    assert document.text == shown
+    assert document.headings == (Heading(start=shown.index("Restart"), level=1, title="Restart"),)
+    assert parsed.metadata == {"title": "Runbook"}
+
+
+def test_a_message_of_apples_mail_is_as_long_as_it_says(tmp_path: Path) -> None:
+    message = "Subject: Tea\nContent-Type: text/plain\n\nAt five.\n"
+    data = f"{len(message)}      \n{message}<?xml version='1.0'?><plist/>"
+    assert read_one(tmp_path, "1.emlx", data) == "Subject: Tea\n\nAt five."

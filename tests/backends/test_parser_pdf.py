@@ -291,6 +291,26 @@ def test_running_headers_go_but_for_the_first() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "row", ["{n}.03.2024 {m}.50 {k}.00", "Item {m} in aisle {k}", "{m}", "Chapter {k} of {m}"]
+)
+def test_rows_of_a_table_over_many_pages_are_no_running_headers(row: str) -> None:
+    def rows(page: int) -> list[str]:
+        numbers = [page * 10 + n for n in range(10)]
+        return [row.format(n=n % 28 + 1, m=n * 37 % 101, k=n * n % 89) for n in numbers]
+
+    pages = ["\n".join(["Statement", *rows(page), f"Page {page + 1} of 6"]) for page in range(6)]
+    first, *others = pages
+    cut = [page.removeprefix("Statement\n").rpartition("\n")[0] for page in others]
+    assert drop_running_lines(pages) == [first, *cut]
+
+
+def test_headers_of_left_and_right_pages_and_of_chapters_go() -> None:
+    pages = [f"Law of Contract {chapter}-{n}\nText {word}" for chapter, n, word in
+             [(1, 1, "a"), (1, 2, "b"), (2, 1, "c"), (2, 2, "d"), (2, 3, "e")]]  # fmt: skip
+    assert drop_running_lines(pages)[1:] == ["Text b", "Text c", "Text d", "Text e"]
+
+
 def test_bare_page_numbers_go_everywhere_and_a_page_is_never_emptied() -> None:
     pages = [f"Text {word}\n{number}" for word, number in
              zip("abcd", ["i", "ii", "iii", "4"], strict=True)]  # fmt: skip

@@ -25,6 +25,8 @@ _ANSI_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Za-z0-9]|\x1b\][^\
 _NEWLINES = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85]")
 _ODD = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]")
 _ENCODED_TWICE = re.compile("[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
+_RAISABLE = frozenset("0123456789+-−")
+_RAISED = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _C1 = re.compile("[\x80-\x9f]")
 
 
@@ -56,6 +58,16 @@ def _from_cp1252(match: re.Match[str]) -> str:
         return match[0].encode("latin-1").decode("cp1252")
     except UnicodeDecodeError:
         return ""
+
+
+def raised(text: str) -> str:
+    """A number that is set as superscript, in characters that are: 10 to the power of 6 is not
+    106. Anything else as it is.
+    """
+    bare = text.strip()
+    if bare and not set(bare) - _RAISABLE:
+        return text.translate(_RAISED)
+    return text
 
 
 def one_line(text: str) -> str:
@@ -119,6 +131,15 @@ class DocumentBuilder:
             return
         start = self._append(title, "\n\n")
         self._note(title, start, level)
+
+    def add_document(self, document: ParsedDocument) -> None:
+        """Append a document's text, cleaned, with the headings that are noted in it."""
+        if not document.headings:
+            self.add(document.text)
+            return
+        start = self._append(document.text, "\n\n")
+        for heading in document.headings:
+            self._note(heading.title, start + heading.start, heading.level)
 
     def mark_heading(self, title: str, level: int) -> None:
         """Note a heading at the next block's start that is itself no part of the text."""

@@ -9,8 +9,12 @@ from privategpt.backends.parsers.packages import Package, local
 from privategpt.domain.documents import Metadata, Scalar
 
 _PLACEHOLDERS = frozenset(
-    ("untitled", "anonymous", "unspecified", "unknown", "author", "title", "user", "none")
+    (
+        *("untitled", "anonymous", "unspecified", "unknown", "author", "title", "user", "none"),
+        *("python-docx", "openpyxl", "apache poi"),
+    )
 )
+_SAVED_BY = "saved by "  # as browsers sign the pages that they save
 _PROGRAM_PREFIX = re.compile(r"^Microsoft (?:Word|PowerPoint|Excel) - ")
 _YEAR = re.compile(r"(?<!\d)(1[4-9]\d\d|20\d\d)(?!\d)")
 _PDF_DATE = re.compile(r"^(?:D:)?(\d{4})")
@@ -33,7 +37,8 @@ def facts(
 
 def _stated(value: str) -> str | None:
     value = one_line(value)[:_MAX_CHARS]
-    placeholder = value.strip("()[]<> ").lower() in _PLACEHOLDERS
+    bare = value.strip('()[]<>" ').lower()
+    placeholder = bare in _PLACEHOLDERS or bare.startswith(_SAVED_BY)
     return None if placeholder or not value else value
 
 

@@ -7,6 +7,7 @@ between the formats that are just text.
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 import zlib
 from enum import StrEnum
@@ -57,7 +58,7 @@ class Kind(StrEnum):
 
 IMAGES = frozenset((Kind.PNG, Kind.JPEG, Kind.TIFF, Kind.GIF, Kind.BMP, Kind.WEBP))
 _BY_EXTENSION = {
-    **dict.fromkeys(("eml",), Kind.EML),
+    **dict.fromkeys(("eml", "emlx", "mht", "mhtml"), Kind.EML),
     **dict.fromkeys(("mbox", "mbx"), Kind.MBOX),
     **dict.fromkeys(("html", "htm", "xhtml", "xht", "shtml"), Kind.HTML),
     **dict.fromkeys(("md", "markdown", "mdown", "mkd", "qmd", "rmd"), Kind.MARKDOWN),
@@ -108,6 +109,23 @@ OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PDF_HEADER_WITHIN_BYTES = 1024
 """Where readers look for `%PDF-`: Adobe's implementation note 13."""
 
+_PDF_OBJECT = re.compile(rb"\d\s+obj\b")
+"""What every PDF has, and no text that merely tells of its header."""
+
+_OFFICE_EXTENSIONS = frozenset(
+    ("doc", "docx", "dot", "xls", "xlsx", "ppt", "pptx", "asp", "aspx", "jsp", "php", "cgi")
+)
+"""Of programs that export web pages, or pages saved from a browser, under such names."""
+
+_PAGE = re.compile(rb"<!doctype html|<html[\s>]|<table[\s>]|<head>|<body[\s>]")
+_MAIL = re.compile(
+    rb"(?:[a-z][a-z0-9-]{1,40}:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*){1,200}", re.IGNORECASE
+)
+_MAIL_HEADER = re.compile(rb"^(?:mime-version|received|message-id|return-path):", re.I | re.M)
+_MAILBOX = re.compile(rb"From [^\r\n]{0,300}\d{4}[^\r\n]*\r?\n[a-z][a-z0-9-]*:", re.IGNORECASE)
+_HEAD_BYTES = 20_000
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+
 
 def detect(data: bytes, name: str, media_type: str | None = None) -> Kind:
     """The kind of the file `data` that was uploaded as `name`.
@@ -115,13 +133,13 @@ def detect(data: bytes, name: str, media_type: str | None = None) -> Kind:
     Raises `UnsupportedFileType`, and `CorruptFile` or `EncryptedFile` where a container cannot
     be opened to see what it holds.
     """
-    if b"%PDF-" in data[:PDF_HEADER_WITHIN_BYTES]:
-        return Kind.PDF
     if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
         return _kind_of_zip(data)
+    if _is_pdf(data):
+        return Kind.PDF
     if data.startswith(OLE_MAGIC):
         return _kind_of_ole(data)
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{\\rtf"):
+    if data.lstrip(_BLANK).startswith(b"{\\rtf"):
         return Kind.RTF
     extension = PurePath(name).suffix.lower().removeprefix(".")
     if extension == "pdf":
@@ -131,6 +149,16 @@ def detect(data: bytes, name: str, media_type: str | None = None) -> Kind:
             return kind
         _refuse_known_binary(data)
     return _BY_EXTENSION.get(extension) or _kind_of_text(data, extension, media_type)
+
+
+def _is_pdf(data: bytes) -> bool:
+    """The header may stand behind other bytes, but not in an archive, whose first file it is of,
+    nor in a text that tells of it.
+    """
+    start = data.find(b"%PDF-", 0, PDF_HEADER_WITHIN_BYTES)
+    if start <= 0 or not data[:start].strip(_BLANK):
+        return start >= 0
+    return not is_tar(data) and _PDF_OBJECT.search(data, start) is not None
 
 
 def _is_utf16(data: bytes) -> bool:
@@ -154,10 +182,13 @@ def _kind_by_signature(data: bytes) -> Kind | None:
 
 
 def _starts_with(data: bytes, signature: bytes) -> bool:
-    """Letters alone may begin a text ("BMW"); binary files have NULs or worse early on."""
+    """What can be typed may begin a text ("BMW", "GIF89a is"); binary files have NULs or worse
+    early on.
+    """
     if not data.startswith(signature):
         return False
-    return not signature.isalpha() or any(byte < 7 for byte in data[:512])
+    typed = signature.isascii() and signature.decode("ascii").isprintable()
+    return not typed or any(byte < 7 for byte in data[:512])
 
 
 def _refuse_known_binary(data: bytes) -> None:
@@ -167,14 +198,25 @@ def _refuse_known_binary(data: bytes) -> None:
 
 
 def _kind_of_text(data: bytes, extension: str, media_type: str | None) -> Kind:
-    head = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if not extension and head.startswith((b"<!doctype html", b"<html")):
-        return Kind.HTML
     if not extension and media_type:
         bare = media_type.partition(";")[0].strip().lower()
         if bare in {Kind.HTML, Kind.MARKDOWN, Kind.CSV, Kind.JSON, Kind.EML, Kind.MBOX}:
             return Kind(bare)
+    if not extension or extension in _OFFICE_EXTENSIONS:
+        return _kind_by_look(data[:_HEAD_BYTES].lstrip(_BLANK))
     return Kind.TEXT
+
+
+def _kind_by_look(head: bytes) -> Kind:
+    """Of a text whose name says nothing: an export may be a web page, with or without a mail
+    around it (MHTML); mailboxes are often files without an extension.
+    """
+    if _PAGE.match(head.lower()):
+        return Kind.HTML
+    if _MAILBOX.match(head):
+        return Kind.MBOX
+    headers = _MAIL.match(head)
+    return Kind.EML if headers and _MAIL_HEADER.search(headers[0]) else Kind.TEXT
 
 
 def _kind_of_zip(data: bytes) -> Kind:

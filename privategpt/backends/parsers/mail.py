@@ -31,6 +31,12 @@ from privategpt.backends.parsers.html_reader import read_html
 from privategpt.domain.documents import ParsedDocument, ParsedFile
 from privategpt.domain.errors import CorruptFile, UnsupportedFileType
 
+_STYLING = frozenset(("text/css", "text/javascript", "text/ecmascript"))
+"""What a saved web page (MHTML) has beside its text."""
+
+_APPLE_LENGTH = re.compile(rb"\A(\d{1,10})[ \t]*\r?\n")
+"""Apple's mail program writes it above a message, and a property list below."""
+
 _SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Date")
 _MBOX_FROM = re.compile(rb"^From (?=[^\r\n]{0,300}\d{4})[^\r\n]*+\r?\n", re.MULTILINE)
 _LINE_END = rb"(?>\r\n?|\n)"
@@ -79,13 +85,14 @@ _POLICY = policy.default.clone(header_factory=_parsed_header)
 
 def read_mail(data: bytes, media_type: str) -> ParsedFile:
     """One message and those it carries."""
-    documents = list(_documents(data))
+    documents = list(_documents(_message_alone(data)))
     metadata = {**documents[0].metadata} if documents else {}
     return ParsedFile(media_type=media_type, documents=tuple(documents), metadata=metadata)
 
 
 def mail_files(data: bytes) -> Iterator[Carried]:
     """What is attached to a message, and to those it carries."""
+    data = _message_alone(data)
     if b"multipart" not in data.lower() and not _names_a_file(data):
         return  # as most messages of a mailbox, which would all be taken apart twice
     message = email.message_from_bytes(data, policy=_POLICY)
@@ -96,6 +103,11 @@ def mail_files(data: bytes) -> Iterator[Carried]:
                 read=partial(_attached, part),
                 media_type=part.get_content_type(),
             )
+
+
+def _message_alone(data: bytes) -> bytes:
+    match = _APPLE_LENGTH.match(data)
+    return data[match.end() : match.end() + int(match[1])] if match else data
 
 
 def _names_a_file(data: bytes) -> bool:
@@ -160,8 +172,8 @@ def _message_documents(message: EmailMessage, *, depth: int) -> Iterator[ParsedD
         if value := _header(message, name):
             builder.add(f"{name}: {value}", separator="\n")
     carried: list[EmailMessage] = []
-    for text in _body_texts(message, carried, depth=0):
-        builder.add(text)
+    for body in _bodies(message, carried, depth=0):
+        builder.add_document(body)
     if not builder.is_empty:
         found = facts(
             title=_header(message, "Subject"),
@@ -183,7 +195,9 @@ def _header(message: EmailMessage, name: str) -> str:
     return one_line(value.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
-def _body_texts(part: EmailMessage, carried: list[EmailMessage], *, depth: int) -> Iterator[str]:
+def _bodies(
+    part: EmailMessage, carried: list[EmailMessage], *, depth: int
+) -> Iterator[ParsedDocument]:
     require(depth <= min(MAX_DEPTH, 100), "its parts are nested too deeply")
     kind = part.get_content_type()
     if kind == "message/rfc822":
@@ -192,12 +206,12 @@ def _body_texts(part: EmailMessage, carried: list[EmailMessage], *, depth: int) 
         yield from _best_alternative(_subparts(part), carried, depth=depth + 1)
     elif part.is_multipart():
         for inner in _subparts(part):
-            yield from _body_texts(inner, carried, depth=depth + 1)
+            yield from _bodies(inner, carried, depth=depth + 1)
     elif _is_attachment(part):
         if name := part.get_filename():
-            yield f"Attachment: {one_line(str(name))}"
-    else:
-        yield _part_text(part)
+            yield ParsedDocument(text=f"Attachment: {one_line(str(name))}")
+    elif kind not in _STYLING:
+        yield _body(part)
 
 
 def _subparts(part: EmailMessage) -> list[EmailMessage]:
@@ -207,19 +221,19 @@ def _subparts(part: EmailMessage) -> list[EmailMessage]:
 
 def _best_alternative(
     parts: list[EmailMessage], carried: list[EmailMessage], *, depth: int
-) -> Iterator[str]:
+) -> Iterator[ParsedDocument]:
     """The plain text, and the others where they say something that it does not."""
     said: set[str] = set()
     plain_first = sorted(parts, key=lambda part: part.get_content_type() != "text/plain")
     for part in plain_first:
-        text = "\n\n".join(_body_texts(part, carried, depth=depth))
-        words = set(re.findall(r"\w+", text.lower()))
+        bodies = list(_bodies(part, carried, depth=depth))
+        words = {word for body in bodies for word in re.findall(r"\w+", body.text.lower())}
         if len(words - said) > 0.2 * len(words):
-            yield text
+            yield from bodies
         said |= words
 
 
-def _part_text(part: EmailMessage) -> str:
+def _body(part: EmailMessage) -> ParsedDocument:
     payload = part.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""
     charset = part.get_content_charset("utf-8")
@@ -230,5 +244,5 @@ def _part_text(part: EmailMessage) -> str:
         except (UnsupportedFileType, CorruptFile):
             text = data.decode("latin-1")
     if part.get_content_type() != "text/html":
-        return text
-    return read_html(text).builder.build().text
+        return ParsedDocument(text=text)
+    return read_html(text).builder.build()

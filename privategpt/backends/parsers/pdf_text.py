@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from privategpt.backends.parsers.bounds import MAX_TITLE_CHARS
 from privategpt.backends.parsers.cleaning import clean, one_line
@@ -26,9 +27,15 @@ _WORD = re.compile(r"\w+(?:-\w+)*")
 _NUMBERS = re.compile(r"\d+|(?<![^\W\d_])[ivxlc]+(?![^\W\d_])", re.IGNORECASE)
 """Arabic and Roman: page numbers of both kinds."""
 
+_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}  # "İ" is an "i" to a pattern
+_LONGEST_NUMBER = 18
+
+_Values: TypeAlias = tuple[int, ...]
+
 _MIN_PAGES = 4
 _RUNNING_SHARE = 0.6
 _EDGE_LINES = 2
+_NEAR_PAGES = 2  # left and right pages may have headers of their own
 
 
 def page_texts(raw: Sequence[str]) -> list[str]:
@@ -81,37 +88,86 @@ def _vocabulary(texts: Iterable[str]) -> set[str]:
 def drop_running_lines(texts: Sequence[str]) -> list[str]:
     """Without the headers and footers that most pages repeat, but for their first appearance.
 
-    Numbers do not count in the comparison, so that page numbers go too.
+    Page numbers go too: a number may be one more on the next page. All others must be the same
+    there, or it is a row of a table that has the place of a header on every page.
     """
     if len(texts) < _MIN_PAGES:
         return list(texts)
     pages = [text.split("\n") for text in texts]
-    counts = Counter(key for lines in pages for key in set(map(_shape, _edges(lines))))
+    edges = [_edge_shapes(lines) for lines in pages]
+    counts = Counter(shape for shapes in edges for shape in shapes)
     needed = max(_MIN_PAGES - 1, _RUNNING_SHARE * sum(map(bool, texts)))
-    running = {key for key, count in counts.items() if count >= needed and key}
+    running = {shape for shape, count in counts.items() if count >= needed and shape}
     seen: set[str] = set()
-    return ["\n".join(_without(lines, running, seen)).strip() for lines in pages]
+    kept: list[str] = []
+    for index, lines in enumerate(pages):
+        near = {n: edges[n] for n in _neighbours(index, len(pages))}
+        repeated = {
+            number
+            for number in _edge_numbers(lines)
+            if (shape := _shape(lines[number])) in running
+            and any(
+                _goes_on(_values(lines[number]), other, pages=n - index)
+                for n, shapes in near.items()
+                for other in shapes.get(shape, ())
+            )
+        }
+        kept.append("\n".join(_without(lines, repeated, seen)).strip())
+    return kept
 
 
-def _edges(lines: list[str]) -> list[str]:
-    if len(lines) <= 2 * _EDGE_LINES:
-        return lines[:1] + lines[-1:]
-    return lines[:_EDGE_LINES] + lines[-_EDGE_LINES:]
+def _neighbours(index: int, count: int) -> list[int]:
+    reach = range(max(0, index - _NEAR_PAGES), min(count, index + _NEAR_PAGES + 1))
+    return [number for number in reach if number != index]
+
+
+def _edge_numbers(lines: list[str]) -> list[int]:
+    """Which lines of a page may be its headers and footers."""
+    last = len(lines) - 1
+    return [n for n in range(len(lines)) if n < _EDGE_LINES or n > last - _EDGE_LINES]
+
+
+def _edge_shapes(lines: list[str]) -> dict[str, list[_Values]]:
+    """The numbers in the lines at a page's edges, by what the lines are without them."""
+    edges = lines
+    if len(lines) > 2 * _EDGE_LINES:
+        edges = lines[:_EDGE_LINES] + lines[-_EDGE_LINES:]
+    elif lines:
+        edges = [lines[0], lines[-1]]
+    found: dict[str, list[_Values]] = {}
+    for line in edges:
+        found.setdefault(_shape(line), []).append(_values(line))
+    return found
 
 
 def _shape(line: str) -> str:
     return _NUMBERS.sub("#", " ".join(line.split()))
 
 
-def _without(lines: list[str], running: set[str], seen: set[str]) -> list[str]:
-    last = len(lines) - 1
+def _values(line: str) -> _Values:
+    return tuple(map(_value, _NUMBERS.findall(line)))
+
+
+def _value(number: str) -> int:
+    if number.isdecimal():
+        return int(number[:_LONGEST_NUMBER])
+    values = [_ROMAN.get(digit, 0) for digit in number.lower()]
+    following = [*values[1:], 0]
+    return sum(-v if v < f else v for v, f in zip(values, following, strict=True))
+
+
+def _goes_on(values: _Values, other: _Values, *, pages: int) -> bool:
+    """Whether a line so many pages on is the same, but for what counts pages."""
+    return all(b - a in (0, pages) for a, b in zip(values, other, strict=True))
+
+
+def _without(lines: list[str], repeated: set[int], seen: set[str]) -> list[str]:
     kept: list[str] = []
     for number, line in enumerate(lines):
-        key = _shape(line)
-        at_edge = number < _EDGE_LINES or number > last - _EDGE_LINES
-        if at_edge and key in running and (key in seen or not any(map(str.isalpha, key))):
-            continue
-        if key in running:
-            seen.add(key)
+        shape = _shape(line)
+        if number in repeated:
+            if shape in seen or not any(map(str.isalpha, shape)):
+                continue
+            seen.add(shape)
         kept.append(line)
     return kept if any(line.strip() for line in kept) else lines

@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 from privategpt.backends.parsers.cleaning import DocumentBuilder, table_text
 from privategpt.backends.parsers.file_metadata import dublin_core
+from privategpt.backends.parsers.graphics import graphic_texts, paragraphs
 from privategpt.backends.parsers.packages import (
     Package,
-    attribute,
     child,
     children,
     descendants,
@@ -54,8 +54,7 @@ class _SlideReader:
         for notes in self._package.related(self._part, "notesSlide"):
             self._read_notes(self._package.tree(notes))
         for comments in self._package.related(self._part, "comments"):
-            for text in descendants(self._package.tree(comments), "text"):
-                self._builder.add(text.text or "")
+            self._read_comments(self._package.tree(comments))
         return self._builder
 
     def _read_shapes(self, tree: ET.Element) -> None:
@@ -76,7 +75,7 @@ class _SlideReader:
         kind = _placeholder(shape)
         if body is None or kind in _NO_TEXT:
             return
-        text = "\n".join(_paragraphs(body, fields=kind not in _DATED))
+        text = "\n".join(paragraphs(body, fields=kind not in _DATED))
         if kind in _TITLES:
             self._builder.heading(text, 1)
         else:
@@ -85,17 +84,22 @@ class _SlideReader:
     def _read_frame(self, frame: ET.Element) -> None:
         for table in descendants(frame, "tbl"):
             self._builder.add(table_text(_rows(table)))
-        for reference in (*descendants(frame, "chart"), *descendants(frame, "relIds")):
-            for key in ("id", "dm"):
-                _, part = self._relations.get(attribute(reference, key) or "", ("", ""))
-                if part in self._package:
-                    self._builder.add("\n".join(_graphic_lines(self._package.tree(part))))
+        for text in graphic_texts(self._package, self._relations, frame):
+            self._builder.add(text)
+
+    def _read_comments(self, comments: ET.Element) -> None:
+        """Newer ones are bodies of paragraphs, with their replies inside them."""
+        for element in comments.iter():
+            if local(element) == "text":
+                self._builder.add(element.text or "")
+            elif local(element) == "txBody":
+                self._builder.add("\n".join(paragraphs(element)))
 
     def _read_notes(self, notes: ET.Element) -> None:
         for shape in descendants(notes, "sp"):
             body = child(shape, "txBody")
             if body is not None and _placeholder(shape) not in _NO_TEXT | _DATED:
-                self._builder.add("\n".join(_paragraphs(body)))
+                self._builder.add("\n".join(paragraphs(body)))
 
 
 def _placeholder(shape: ET.Element) -> str | None:
@@ -104,41 +108,11 @@ def _placeholder(shape: ET.Element) -> str | None:
     return None
 
 
-def _paragraphs(body: ET.Element, *, fields: bool = True) -> Iterator[str]:
-    for paragraph in children(body, "p"):
-        if text := "".join(_pieces(paragraph, fields=fields)).strip():
-            yield text
-
-
-def _pieces(element: ET.Element, *, fields: bool = True) -> Iterator[str]:
-    for inner in element:
-        name = local(inner)
-        if name == "t":
-            yield inner.text or ""
-        elif name == "br":
-            yield "\n"
-        elif name not in {"pPr", "rPr", "Fallback"} and (fields or name != "fld"):
-            yield from _pieces(inner, fields=fields)
-
-
 def _rows(table: ET.Element) -> Iterator[list[str]]:
     for row in children(table, "tr"):
-        yield ["\n".join(_paragraphs(c)) for tc in children(row, "tc") for c in _bodies(tc)]
+        yield ["\n".join(paragraphs(c)) for tc in children(row, "tc") for c in _bodies(tc)]
 
 
 def _bodies(cell: ET.Element) -> Iterator[ET.Element]:
     body = child(cell, "txBody")
     yield ET.Element("txBody") if body is None else body
-
-
-def _graphic_lines(tree: ET.Element) -> Iterator[str]:
-    """A chart's titles, categories and values, a diagram's points: each text run of its own."""
-    for element in tree.iter():
-        name = local(element)
-        if name == "p":
-            if text := "".join(_pieces(element)).strip():
-                yield text
-        elif name in {"strCache", "numCache"}:
-            values = (v.text or "" for v in descendants(element, "v"))
-            if line := table_text([list(values)]):
-                yield line

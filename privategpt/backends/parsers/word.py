@@ -8,11 +8,18 @@ Footnotes, endnotes and comments follow the paragraph that refers to them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
 from xml.etree import ElementTree as ET
 
-from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, table_text
+from privategpt.backends.parsers.charsets import decode
+from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, raised, table_text
+from privategpt.backends.parsers.equations import equation_text
 from privategpt.backends.parsers.file_metadata import dublin_core
+from privategpt.backends.parsers.graphics import graphic_texts
+from privategpt.backends.parsers.html_reader import read_html
+from privategpt.backends.parsers.mail import read_mail
 from privategpt.backends.parsers.merged_cells import MergedRows, span
 from privategpt.backends.parsers.packages import (
     Package,
@@ -22,7 +29,9 @@ from privategpt.backends.parsers.packages import (
     descendants,
     local,
 )
-from privategpt.domain.documents import ParsedFile
+from privategpt.backends.parsers.word_numbering import Numbering, read_numbering
+from privategpt.backends.parsers.word_signs import field_sign, symbol
+from privategpt.domain.documents import ParsedDocument, ParsedFile
 
 _DROPPED = frozenset(
     (
@@ -30,13 +39,24 @@ _DROPPED = frozenset(
         *("rt", "pict", "tblPr", "tblGrid", "sectPr", "commentRangeStart", "commentRangeEnd"),
     )
 )
-_CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011", "ptab": "\t"}
+_TEXTS: dict[str, Callable[[ET.Element], str]] = {
+    "t": lambda element: element.text or "",
+    **dict.fromkeys(("tab", "ptab"), lambda _: "\t"),
+    **dict.fromkeys(("br", "cr"), lambda _: "\n"),
+    "noBreakHyphen": lambda _: "\u2011",
+    "oMath": equation_text,
+    "sym": symbol,
+    "ffData": field_sign,
+}
 _REFERENCES = {
     "footnoteReference": "footnotes",
     "endnoteReference": "endnotes",
     "commentReference": "comments",
 }
 _HEADING_STYLE = re.compile(r"^(?:heading|überschrift|titre|título) ?([1-9])$", re.IGNORECASE)
+_MAX_LAYOUT_NESTING = 10
+_MIME = re.compile(rb"(?:[a-z-]+:.*\r?\n)*?mime-version:", re.IGNORECASE)
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _SEPARATOR_NOTES = frozenset(("separator", "continuationSeparator", "continuationNotice"))
 
 
@@ -46,10 +66,13 @@ def read_docx(package: Package, media_type: str) -> ParsedFile:
     reader = _WordReader(
         levels=_style_levels(package, main),
         notes={kind: _notes(package, main, kind) for kind in _REFERENCES.values()},
+        numbering=read_numbering(package, main),
+        parts=_Parts(package, main),
     )
     body = child(package.tree(main), "body")
     for block in () if body is None else body:
         reader.read_block(block)
+    reader.end()
     for line in _running_lines(package, main):
         reader.builder.add(line)
     documents = () if reader.builder.is_empty else (reader.builder.build(),)
@@ -103,9 +126,10 @@ def _notes(package: Package, main: str, kind: str) -> dict[str, str]:
         for note in package.tree(part):
             if attribute(note, "type") in _SEPARATOR_NOTES:
                 continue
-            reader = _WordReader(levels={}, notes={})
+            reader = _WordReader()
             for block in note:
                 reader.read_block(block)
+            reader.end()
             text = one_line(reader.builder.build().text)
             author = attribute(note, "author")
             if text and kind == "comments":
@@ -119,24 +143,60 @@ def _running_lines(package: Package, main: str) -> list[str]:
     lines: dict[str, None] = {}
     for kind in ("header", "footer"):
         for part in package.related(main, kind):
-            reader = _WordReader(levels={}, notes={})
+            reader = _WordReader()
             for block in package.tree(part):
                 reader.read_block(block)
+            reader.end()
             text = one_line(reader.builder.build().text)
             if any(map(str.isalpha, text)):
                 lines.setdefault(text)
     return list(lines)
 
 
-class _WordReader:
-    """Walks blocks and adds them to `builder`."""
+class _Parts:
+    """What the main part refers to: charts, diagrams, and pieces of other documents."""
 
-    def __init__(self, *, levels: dict[str, int], notes: dict[str, dict[str, str]]) -> None:
+    def __init__(self, package: Package, main: str) -> None:
+        self._package = package
+        self._relations = package.relationships(main)
+
+    def graphics(self, drawing: ET.Element) -> Iterator[str]:
+        """The texts of charts and diagrams."""
+        return graphic_texts(self._package, self._relations, drawing)
+
+    def piece(self, reference: ET.Element) -> ParsedDocument:
+        """A web page that was put in as it was (`altChunk`), which some programs write all of
+        their text as.
+        """
+        _, part = self._relations.get(attribute(reference, "id") or "", ("", ""))
+        data = self._package.read(part) if part in self._package else b""
+        if _MIME.match(data):
+            pages = read_mail(data, "").documents
+            return pages[0] if pages else ParsedDocument(text="")
+        is_text = part.lower().endswith((".htm", ".html", ".xhtml", ".txt"))
+        return read_html(decode(data, declared=True) if is_text else "").builder.build()
+
+
+class _WordReader:
+    """Walks blocks and adds them to `builder`; `end` is for what the last one left open."""
+
+    def __init__(
+        self,
+        *,
+        levels: Mapping[str, int] = _NONE,
+        notes: Mapping[str, Mapping[str, str]] = _NONE,
+        numbering: Numbering | None = None,
+        parts: _Parts | None = None,
+    ) -> None:
         self.builder = DocumentBuilder()
         self._levels = levels
         self._notes = notes
+        self._numbering = numbering
+        self._parts = parts
         self._pending: list[str] = []
         self._boxes: list[ET.Element] = []
+        self._open = ""
+        self._nesting = 0
 
     def read_block(self, block: ET.Element) -> None:
         """Add a paragraph, a table, or whatever blocks are inside `block`."""
@@ -146,19 +206,51 @@ class _WordReader:
         if name == "p":
             self._read_paragraph(block)
         elif name == "tbl":
-            self.builder.add(table_text(self._rows(block)))
-            self._flush_pending()
+            self.end()
+            self._read_table(block)
+        elif name == "altChunk" and self._parts:
+            self.builder.add_document(self._parts.piece(block))
         else:
             for inner in block:
                 self.read_block(inner)
 
+    def end(self) -> None:
+        """Add a paragraph whose end is deleted, and that no other follows."""
+        text, self._open = self._open, ""
+        self.builder.add(text)
+        self._flush_pending()
+
     def _read_paragraph(self, paragraph: ET.Element) -> None:
-        text = "".join(self._pieces(paragraph))
+        text = self._open + self._paragraph_text(paragraph)
+        if child(paragraph, "pPr", "rPr", "del") is not None:
+            self._open = text
+            return
+        self._open = ""
         level = self._heading_level(paragraph)
         if level and len(text) <= 500:
             self.builder.heading(text, level)
         else:
             self.builder.add(text)
+        self._flush_pending()
+
+    def _paragraph_text(self, paragraph: ET.Element) -> str:
+        """With the number that stands before it."""
+        text = "".join(self._pieces(paragraph))
+        gone = not text.strip() and child(paragraph, "pPr", "rPr", "del") is not None
+        if self._numbering is None or gone:
+            return text
+        number = self._numbering.label(child(paragraph, "pPr"))
+        return f"{number} {text}" if number and text.strip() else text
+
+    def _read_table(self, table: ET.Element) -> None:
+        if self._nesting < _MAX_LAYOUT_NESTING and _is_layout(table):
+            self._nesting += 1
+            for block in (block for cell in _all_cells(table) for block in cell):
+                self.read_block(block)
+            self.end()
+            self._nesting -= 1
+        else:
+            self.builder.add(table_text(self._rows(table)))
         self._flush_pending()
 
     def _flush_pending(self) -> None:
@@ -184,10 +276,8 @@ class _WordReader:
         """The text of a paragraph's runs; what hangs on them is set aside until its end."""
         for inner in element:
             name = local(inner)
-            if name == "t":
-                yield inner.text or ""
-            elif name in _CHARACTERS:
-                yield _CHARACTERS[name]
+            if name in _TEXTS:
+                yield _TEXTS[name](inner)
             elif name in _REFERENCES:
                 self._set_note_aside(name, inner)
             elif name == "txbxContent":
@@ -196,7 +286,11 @@ class _WordReader:
                 self._boxes.extend(descendants(inner, "txbxContent"))
             elif name in _DROPPED or (name == "r" and _is_hidden(inner)):
                 continue
+            elif name == "r" and _is_raised(inner):
+                yield raised("".join(self._pieces(inner)))
             else:
+                if name == "graphicData" and self._parts:
+                    self._pending.extend(self._parts.graphics(inner))
                 yield from self._pieces(inner)
 
     def _set_note_aside(self, name: str, reference: ET.Element) -> None:
@@ -205,13 +299,7 @@ class _WordReader:
             self._pending.append(text)
 
     def _rows(self, table: ET.Element) -> Iterator[list[str]]:
-        for row in table:
-            name = local(row)
-            if name == "tr":
-                if child(row, "trPr", "del") is None:
-                    yield self._row(row)
-            elif name not in _DROPPED:
-                yield from self._rows(row)
+        return map(self._row, _all_rows(table))
 
     def _row(self, row: ET.Element) -> list[str]:
         """Cells that are merged downwards are there and empty; those to the right are not."""
@@ -227,7 +315,7 @@ class _WordReader:
         for block in cell:
             name = local(block)
             if name == "p":
-                lines.append("".join(self._pieces(block)))
+                lines.append(self._paragraph_text(block))
             elif name == "tbl":
                 lines.extend(" ".join(row) for row in self._rows(block))
             elif name not in _DROPPED:
@@ -241,6 +329,39 @@ def _cells(row: ET.Element) -> Iterator[ET.Element]:
             yield inner
         elif local(inner) not in _DROPPED:
             yield from _cells(inner)
+
+
+def _is_layout(table: ET.Element) -> bool:
+    """True for a table that only puts blocks in places: a frame around text, or around others."""
+    rows = [list(_cells(row)) for row in _all_rows(table)]
+    if all(len(cells) < 2 for cells in rows):
+        return True
+    cells = (cell for row in rows for cell in row)
+    inner = [block for cell in cells for block in cell if local(block) == "tbl"]
+    return bool(inner) and 2 * sum(map(_letters, inner)) > _letters(table)
+
+
+def _letters(element: ET.Element) -> int:
+    return sum(len(run.text or "") for run in descendants(element, "t"))
+
+
+def _all_rows(table: ET.Element) -> Iterator[ET.Element]:
+    for inner in table:
+        if local(inner) == "tr":
+            if child(inner, "trPr", "del") is None:
+                yield inner
+        elif local(inner) not in _DROPPED:
+            yield from _all_rows(inner)
+
+
+def _all_cells(table: ET.Element) -> Iterator[ET.Element]:
+    for row in _all_rows(table):
+        yield from _cells(row)
+
+
+def _is_raised(run: ET.Element) -> bool:
+    place = child(run, "rPr", "vertAlign")
+    return place is not None and attribute(place, "val") == "superscript"
 
 
 def _is_hidden(run: ET.Element) -> bool:
