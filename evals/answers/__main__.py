@@ -52,7 +52,8 @@ def main(
     *,
     engine: Annotated[str, typer.Option(help="bundled, qwen, or what serves at --base-url.")],
     base_url: Annotated[str | None, typer.Option(help="A running server to ask.")] = None,
-    questions: Annotated[int, typer.Option(help="How many, half of them unanswerable.")] = 200,
+    questions: Annotated[int, typer.Option(help="How many.")] = 200,
+    unanswerable: Annotated[bool, typer.Option(help="Half of them cannot be answered.")] = True,
     half: Annotated[str, typer.Option(help="tune: to choose thresholds on; report: the rest.")] = (
         "report"
     ),
@@ -78,7 +79,7 @@ def main(
     if base_url is not None and (order is not Order.BEST_FIRST or context_tokens or neighbours):
         raise typer.BadParameter("a server at --base-url makes its prompts itself")
     CACHE.mkdir(exist_ok=True)
-    chosen = _questions(half, questions)
+    chosen = _questions(half, questions, unanswerable=unanswerable)
     library = documents(_rows("corpus.jsonl"), grouping)
 
     async def run() -> list[Outcome]:
@@ -102,6 +103,7 @@ def main(
         score(outcomes),
         engine=engine,
         half=half,
+        unanswerable=unanswerable,
         context_only=context_only,
         order=order,
         context_tokens=context_tokens,
@@ -170,14 +172,13 @@ async def _ingest(client: httpx.AsyncClient, library: Documents) -> None:
         reply.raise_for_status()
 
 
-def _questions(half: str, count: int) -> list[Row]:
+def _questions(half: str, count: int, *, unanswerable: bool) -> list[Row]:
     """A fixed sample: even places are for tuning, odd ones for the report."""
     rows = _rows("qa.jsonl")
     random.Random(SEED).shuffle(rows)  # noqa: S311 - a sample, not a secret
     mine = rows[0::2] if half == "tune" else rows[1::2]
-    answerable = [row for row in mine if row["answerable"]][: count // 2]
-    unanswerable = [row for row in mine if not row["answerable"]][: count // 2]
-    return answerable + unanswerable
+    without = [row for row in mine if not row["answerable"]][: count // 2 if unanswerable else 0]
+    return [row for row in mine if row["answerable"]][: count - len(without)] + without
 
 
 async def _ask(
@@ -232,6 +233,10 @@ def _write(scores: Scores, **settings: Any) -> None:
         name = f"{name}-{settings['documents']}"
     if settings["neighbours"]:
         name = f"{name}-neighbours-{settings['neighbours']}"
+    if not settings["unanswerable"]:
+        name = f"{name}-answerable"
+    if not settings["context_only"]:
+        name = f"{name}-free"
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     _console.print_json(data=result)
