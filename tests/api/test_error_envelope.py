@@ -103,7 +103,7 @@ def test_an_unforeseen_error_in_a_stream_tells_nothing_of_its_text() -> None:
     [
         ("POST", "/v1/moderations", 404, "not_found"),
         ("GET", "/", 404, "not_found"),
-        ("GET", "/v1/models/", 404, "model_not_found"),
+        ("GET", "/v1/models/", 404, "not_found"),
         ("GET", "/health/", 404, "not_found"),
         ("GET", "/v1/chat/completions", 405, "method_not_allowed"),
         ("PUT", "/health", 405, "method_not_allowed"),

@@ -225,6 +225,33 @@ class TestIngest:
         assert response.json()["error"]["param"] == field
         assert edge.library.ingested == []
 
+    @pytest.mark.parametrize(
+        ("metadata", "reason"),
+        [
+            ("{", "metadata is not valid JSON: EOF while parsing an object at line 1 column 1"),
+            ({"a": {}}, "metadata: Values should be strings, numbers or booleans"),
+            ({"A key": [1]}, "metadata: Values should be strings, numbers or booleans"),
+            (
+                {str(number): 1 for number in range(101)},
+                "metadata: Object should have at most 100 keys",
+            ),
+            ({"": 1}, "metadata: String should have at least 1 character"),
+            ([], "metadata: Input should be a valid dictionary"),
+        ],
+        ids=range(6),
+    )
+    async def test_of_metadata_that_cannot_be_read_the_reason_is_told_in_a_form_as_in_json(
+        self, metadata: object, reason: str, client: httpx.AsyncClient
+    ) -> None:
+        text = metadata if isinstance(metadata, str) else json.dumps(metadata)
+        files = {"file": ("a.txt", b"x")}
+        replies = [await client.post(INGEST, files=files, data={"metadata": text})]
+        if text != metadata:
+            body = {"file_name": "a", "text": "x", "metadata": metadata}
+            replies.append(await client.post("/v1/ingest/text", json=body))
+        told = {(reply.status_code, reply.json()["error"]["message"]) for reply in replies}
+        assert told == {(400, reason)}
+
     @pytest.mark.parametrize(("text", "replaces"), [("FALSE", False), ("", False), ("1", True)])
     async def test_flags_are_taken_as_forms_write_them(
         self, text: str, replaces: bool, edge: Edge, client: httpx.AsyncClient

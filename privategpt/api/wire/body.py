@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -44,12 +45,29 @@ def at_most(limit: int) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def of_scalars(*, null: bool) -> BeforeValidator:
+    """Refuses an object with any other value in one sentence, where pydantic has one for every
+    type that a value may have; `null` is a value or it is not.
+    """
+    taken = (str, int, float, bool, NoneType) if null else (str, int, float, bool)
+
+    def check(value: object) -> object:
+        values = cast("dict[str, object]", value).values() if isinstance(value, dict) else ()
+        if not all(isinstance(one, taken) for one in values):
+            raise PydanticCustomError(
+                "scalars_type", "Values should be strings, numbers or booleans"
+            )
+        return value
+
+    return BeforeValidator(check)
+
+
 def _keys(value: object) -> int:
     return len(cast("Sized", value)) if isinstance(value, dict) else 0
 
 
 MetadataKey = Annotated[str, Field(min_length=1, max_length=256)]
-MetadataFilter = Annotated[dict[MetadataKey, Scalar], at_most(100)]
+MetadataFilter = Annotated[dict[MetadataKey, Scalar], of_scalars(null=False), at_most(100)]
 
 
 class ContextFilter(Body):

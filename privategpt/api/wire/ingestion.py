@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import Field, TypeAdapter, ValidationError
 
 from privategpt.api.jsontext import parse
-from privategpt.api.wire.body import Body, MetadataKey, at_most
+from privategpt.api.wire.body import Body, MetadataKey, at_most, of_scalars
 from privategpt.domain.documents import Metadata, Scalar
 from privategpt.domain.errors import InvalidRequest
 
 Text = Annotated[str, Field(max_length=10_000)]
-MetadataField = Annotated[dict[MetadataKey, Text | int | float | bool | None], at_most(100)]
+MetadataField = Annotated[
+    dict[MetadataKey, Text | int | float | bool | None], of_scalars(null=True), at_most(100)
+]
 
 
 class IngestTextBody(Body):
@@ -68,15 +71,22 @@ _METADATA: TypeAdapter[dict[str, Scalar | None]] = TypeAdapter(
 
 
 def form_metadata(text: str | None) -> Metadata:
-    """The form's `metadata`. Raises `InvalidRequest` unless it is an object of scalars."""
+    """The form's `metadata`. Raises `InvalidRequest` where it is no JSON, and
+    `RequestValidationError`, as for a body, where it is no object of scalars.
+    """
     if text is None or not text.strip():
         return {}
     try:
         value = parse(text.encode("utf-8", errors="strict"))
+    except ValueError as error:
+        raise InvalidRequest(f"metadata is not valid JSON: {error}", param="metadata") from error
+    try:
         return _METADATA.validate_python({} if value is None else value)
-    except (ValueError, ValidationError) as error:
-        raise InvalidRequest(
-            "metadata must be a JSON object of strings, numbers and booleans", param="metadata"
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        place = ("body", "metadata")
+        raise RequestValidationError(
+            [{**problem, "loc": (*place, *problem["loc"])} for problem in problems]
         ) from error
 
 
