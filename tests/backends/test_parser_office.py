@@ -210,39 +210,9 @@ def test_sheets_are_documents_with_values_as_shown(tmp_path: Path) -> None:
         "TRUE | FALSE |  | #REF!",
         "|  | 42 |  |  | text",
         "0.3 | odd",
-        "2021-01-01 | 2.5% | 12:00:00 | 1.5 | 2% | 2021-01-01 | 2021-01-01 18:00:00 |"
+        "2021-01-01 | 2.5% | 12:00:00 | days 1.50 | 2% | 2021-01-01 | 2021-01-01 18:00:00 |"
         " 06:00:00 | 7 | 8 | -5",
     ]
-
-
-@pytest.mark.parametrize(
-    ("code", "value", "shown"),
-    [
-        ("[$CHF-807] #,##0.00", "1234.5", "1234.5"),
-        ("[$USD] 0.00", "12.25", "12.25"),
-        ("#,##0 [$HKD]", "800", "800"),
-        ("[White]0.0", "0.5", "0.5"),
-        ("_-* #,##0.00_-", "7.5", "7.5"),
-        ("*d0.0", "7.5", "7.5"),
-        ("[h]:mm:ss", "1.0625", "25:30:00"),
-        ("[Red][hh]:mm", "40", "960:00:00"),
-        ("[$-F400]h:mm:ss AM/PM", "0.75", "18:00:00"),
-        ("h:mm", "1.25", "06:00:00"),
-        ("h:mm", "44197.75", "2021-01-01 18:00:00"),
-        ("[$-409]d mmm yyyy", "1", "1900-01-01"),
-        ("yyyy", "59", "1900-02-28"),
-        ("yyyy", "61", "1900-03-01"),
-    ],
-)
-def test_a_number_is_shown_as_its_format_says(
-    code: str, value: str, shown: str, tmp_path: Path
-) -> None:
-    styles = (
-        f'<numFmts><numFmt numFmtId="164" formatCode="{code}"/></numFmts>'
-        '<cellXfs><xf numFmtId="164"/></cellXfs>'
-    )
-    data = xlsx({"S": f'<row><c s="0"><v>{value}</v></c></row>'}, styles=styles)
-    assert read_one(tmp_path, "a.xlsx", data) == shown
 
 
 def test_a_value_far_to_the_right_does_not_draw_a_line_of_blanks(tmp_path: Path) -> None:
@@ -334,6 +304,32 @@ def _pptx() -> bytes:
             "ppt/comments.xml": '<p:l xmlns:p="urn:p"><p:text>a remark</p:text><p:text/></p:l>',
         }
     )
+
+
+def test_raised_numbers_equations_and_newer_comments_of_slides_are_read(tmp_path: Path) -> None:
+    slide = (
+        '<sld xmlns:a="urn:a" xmlns:m="urn:m"><cSld><spTree><sp><txBody><a:p>'
+        '<a:r><a:t>10</a:t></a:r><a:r><a:rPr baseline="30000"/><a:t>6</a:t></a:r>'
+        '<a:r><a:rPr baseline="-25000"/><a:t>2</a:t></a:r><a:r><a:rPr baseline="0"/><a:t> 3</a:t>'
+        "</a:r><m:oMath><m:f><m:num><m:r><m:t>1</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r>"
+        "</m:den></m:f></m:oMath></a:p></txBody></sp></spTree></cSld></sld>"
+    )
+    thread = (
+        '<cmLst xmlns:a="urn:a"><cm><txBody><a:p><a:r><a:t>Sure?</a:t></a:r></a:p></txBody>'
+        "<replyLst><reply><txBody><a:p><a:r><a:t>Yes.</a:t></a:r></a:p></txBody></reply></replyLst>"
+        "</cm></cmLst>"
+    )
+    data = zipped(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "ppt/presentation.xml": '<p xmlns:r="urn:r"><sldId id="1" r:id="a"/></p>',
+            "ppt/_rels/presentation.xml.rels": relations({"a": ("slide", "slide.xml")}),
+            "ppt/slide.xml": slide,
+            "ppt/_rels/slide.xml.rels": relations({"c": ("comments", "thread.xml")}),
+            "ppt/thread.xml": thread,
+        }
+    )
+    assert read_one(tmp_path, "a.pptx", data) == "10⁶2 31/2\n\nSure?\n\nYes."
 
 
 def test_slides_are_documents_in_the_order_of_the_show(tmp_path: Path) -> None:

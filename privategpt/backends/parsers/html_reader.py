@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from html import unescape
 from html.parser import HTMLParser
 
@@ -17,9 +18,11 @@ from privategpt.backends.parsers.bounds import (
     MAX_XML_TAGS,
     require,
 )
-from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, table_row
+from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, raised, table_row
 from privategpt.backends.parsers.file_metadata import facts
+from privategpt.backends.parsers.mathml import MathMarks
 from privategpt.backends.parsers.merged_cells import MergedRows, span
+from privategpt.backends.parsers.numerals import FORMS, numeral
 from privategpt.domain.documents import Metadata
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -33,8 +36,20 @@ _BLOCKS = frozenset(
     )
 )
 _UNSEEN = frozenset(
-    ("script", "style", "template", "noembed", "noframes", "iframe", "object", "svg")
+    (
+        *("script", "style", "template", "noembed", "noframes", "iframe", "object", "svg"),
+        *("annotation", "annotation-xml"),  # of an equation, whose letters are there already
+    )
 )
+_KATEX_TWIN = "katex-html"
+"""The class of what shows an equation that is there as MathML too."""
+
+_FIELDS = frozenset(("a", "button", "input", "select", "textarea"))
+_GUIDES = frozenset(("rt", "rp"))  # how to read the characters beside them
+_GUIDE_ENDS = frozenset(("rt", "rp", "rb", "ruby"))
+_INLINE = frozenset(("title", "br", "img", "sup", "math")) | _FIELDS | _GUIDE_ENDS
+_LISTS = frozenset(("ol", "ul", "menu", "dir"))
+_INTEGER = re.compile(r"-?[0-9]{1,9}")
 _VOID = frozenset(
     (
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param"),
@@ -54,6 +69,32 @@ _DATES = frozenset(
 )
 
 
+@dataclass(slots=True)
+class _Numbers:
+    """The numbers of a list's items."""
+
+    form: str
+    following: int
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, str | None]) -> _Numbers | None:
+        """None for a list that shows none."""
+        if "list-style" in (style := attributes.get("style") or "") and "none" in style:
+            return None
+        form = FORMS.get(attributes.get("type") or "1", "decimal")
+        return cls(form=form, following=_integer(attributes.get("start"), 1))
+
+    def next(self, stated: str | None) -> str:
+        """That of the next item, which may state its own."""
+        number = _integer(stated, self.following)
+        self.following = number + 1
+        return f"{numeral(number, self.form)}."
+
+
+def _integer(stated: str | None, otherwise: int) -> int:
+    return int(stated) if stated and _INTEGER.fullmatch(stated) else otherwise
+
+
 class HtmlReader(HTMLParser):
     """Feed it a page, close it, then take `builder` and `metadata`."""
 
@@ -68,7 +109,12 @@ class HtmlReader(HTMLParser):
         self._heading: int | None = None
         self._list_item = self._after_item = False
         self._preformatted = 0
-        self._tables: list[MergedRows] = []
+        self._tables: list[MergedRows | None] = []  # None is a table for layout alone
+        self._lists: list[_Numbers | None] = []
+        self._number = ""
+        self._raised_from: int | None = None
+        self._in_guide = False
+        self._math: MathMarks | None = None
         self._in_cell = False
         self._columns = self._down = 1  # of the open cell
         self._row_open = False
@@ -83,17 +129,14 @@ class HtmlReader(HTMLParser):
         if tag in _UNSEEN:
             self._unseen.append(tag)
             return
+        if tag == "span" and _KATEX_TWIN in (dict(attrs).get("class") or ""):
+            self._unseen.append(tag)
+            return
         self._note_facts(tag, attrs)
-        if tag == "title":
-            self._in_title = True
+        if tag in _INLINE:
+            self._open_inline(tag, attrs)
         elif tag in {"table", "tr", "td", "th"}:
             self._open_table_part(tag, dict(attrs))
-        elif tag == "br":
-            self._text.append("\n")
-        elif tag in {"a", "button"}:
-            self._part_links()
-        elif tag == "img":
-            self._add_alternative(attrs)
         elif tag in _HEADINGS and not self._in_cell:
             self._end_block()
             self._heading = _HEADINGS[tag]
@@ -101,8 +144,38 @@ class HtmlReader(HTMLParser):
             self._end_block()
             self._preformatted += 1
         elif tag in _BLOCKS or tag in _HEADINGS:
+            self._open_block(tag, dict(attrs))
+        elif self._math:
+            self._text.append(self._math.start(tag))
+
+    def _open_inline(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "title":
+            self._in_title = True
+        elif tag == "br":
+            self._text.append("\n")
+        elif tag in _FIELDS:
+            self._part_fields(tag)
+        elif tag == "img":
+            self._add_alternative(attrs)
+        elif tag == "sup":
+            self._raised_from = len(self._text)
+        elif tag == "math":
+            self._math = MathMarks()
+        else:
+            self._in_guide = tag in _GUIDES
+
+    def _open_block(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+        if self._heading is None or "".join(self._text).strip():
             self._end_block()
-            self._list_item = tag in {"li", "dt", "dd", "option"}
+        self._list_item = tag in {"li", "dt", "dd", "option"}
+        if tag in _LISTS:
+            self._lists.append(_Numbers.of(attributes) if tag == "ol" else None)
+        elif tag == "li":
+            numbers = self._lists[-1] if self._lists else None
+            self._number = numbers.next(attributes.get("value")) if numbers else ""
+            if self._in_cell and self._number:
+                self._text.append(f"{self._number} ")
+                self._number = ""
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """`<p/>` opens nothing in HTML's void elements and closes at once in XHTML's others."""
@@ -116,10 +189,8 @@ class HtmlReader(HTMLParser):
             if tag == self._unseen[-1]:
                 self._unseen.pop()
             return
-        if tag == "title":
-            self._in_title = False
-        elif tag in {"a", "button"}:
-            self._link_end = len(self._text)
+        if tag in _INLINE:
+            self._close_inline(tag)
         elif tag in {"table", "tr", "td", "th"}:
             self._close_table_part(tag)
         elif tag == "pre":
@@ -127,12 +198,34 @@ class HtmlReader(HTMLParser):
             self._preformatted = max(0, self._preformatted - 1)
         elif tag in _BLOCKS or tag in _HEADINGS:
             self._end_block()
+            self._heading = None
+            if tag in _LISTS and self._lists:
+                self._lists.pop()
+            if tag == "li" or tag in _LISTS:
+                self._number = ""
+        elif self._math:
+            self._text.append(self._math.end(tag))
+
+    def _close_inline(self, tag: str) -> None:
+        if tag == "title":
+            self._in_title = False
+        elif tag in {"a", "button"}:
+            self._link_end = len(self._text)
+        elif tag in {"select", "textarea"}:
+            self._text.append(" ")
+        elif tag == "sup" and self._raised_from is not None:
+            self._text[self._raised_from :] = [raised("".join(self._text[self._raised_from :]))]
+            self._raised_from = None
+        elif tag == "math":
+            self._math = None
+        elif tag in _GUIDE_ENDS:
+            self._in_guide = False
 
     def handle_data(self, data: str) -> None:
         """Text between tags."""
         if self._in_title:
             self._title.append(data)
-        elif not self._unseen:
+        elif not self._unseen and not self._in_guide:
             if not self._preformatted and not data.isspace():
                 lead = " " if data[0].isspace() else ""
                 tail = " " if data[-1].isspace() else ""
@@ -172,9 +265,11 @@ class HtmlReader(HTMLParser):
                 if name in names:
                     self._facts.setdefault(fact, values.get("content", ""))
 
-    def _part_links(self) -> None:
-        """Links side by side are items of a menu, which only styling keeps apart."""
-        if self._link_end and self._link_end == len(self._text):
+    def _part_fields(self, tag: str) -> None:
+        """Links side by side are items of a menu, which only styling keeps apart; so are fields of
+        a form and what stands before them.
+        """
+        if tag not in {"a", "button"} or (self._link_end and self._link_end == len(self._text)):
             self._text.append(" ")
 
     def _add_alternative(self, attrs: list[tuple[str, str | None]]) -> None:
@@ -187,14 +282,15 @@ class HtmlReader(HTMLParser):
             # A table in a cell makes the outer one mere layout: its text flows on as blocks.
             self._end_row()
             self._end_block()
-            self._tables.append(MergedRows())
+            layout = attributes.get("role") in {"presentation", "none"}
+            self._tables.append(None if layout else MergedRows())
             self._row_open = False
         elif tag == "tr":
             self._end_row()
         else:
             self._end_cell()
             self._end_block()
-            self._in_cell = bool(self._tables)
+            self._in_cell = self._table is not None
             self._columns = span(attributes.get("colspan"))
             self._down = span(attributes.get("rowspan"))
 
@@ -209,26 +305,34 @@ class HtmlReader(HTMLParser):
             self._tables.pop()
             self._row_open = False
 
+    @property
+    def _table(self) -> MergedRows | None:
+        return self._tables[-1] if self._tables else None
+
     def _end_cell(self) -> None:
-        if self._in_cell:
-            self._tables[-1].add("".join(self._text), columns=self._columns, rows=self._down)
+        if self._in_cell and (table := self._table):
+            table.add("".join(self._text), columns=self._columns, rows=self._down)
             self._text.clear()
             self._in_cell = False
 
     def _end_row(self) -> None:
         self._end_cell()
-        if self._tables and (line := table_row(self._tables[-1].end())):
+        table = self._table
+        if table and (line := table_row(table.end())):
             self._end_block()
             self.builder.add(line, separator="\n" if self._row_open else "\n\n")
             self._row_open = True
             self._after_item = False
 
     def _end_block(self) -> None:
+        self._raised_from, self._in_guide = None, False
         if self._in_cell:
             self._text.append(" ")
             return
         text = "".join(self._text)
         self._text.clear()
+        if self._number and text.strip():
+            text, self._number = f"{self._number} {text.lstrip()}", ""
         if self._heading is not None:
             self.builder.heading(text, self._heading)
             self._heading = None

@@ -7,8 +7,9 @@ value that was computed for them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from privategpt.backends.parsers.bounds import (
     MAX_CELLS,
@@ -18,6 +19,8 @@ from privategpt.backends.parsers.bounds import (
 )
 from privategpt.backends.parsers.cleaning import DocumentBuilder, aligned, table_row
 from privategpt.backends.parsers.file_metadata import dublin_core
+from privategpt.backends.parsers.graphics import graphic_texts, paragraphs
+from privategpt.backends.parsers.number_formats import PLAIN, NumberFormat, number_format
 from privategpt.backends.parsers.packages import (
     Package,
     attribute,
@@ -28,32 +31,8 @@ from privategpt.backends.parsers.packages import (
 from privategpt.domain.documents import ParsedDocument, ParsedFile
 
 _REFERENCE = re.compile(r"^([A-Z]{1,3})(\d{1,7})$")
-_BUILTIN_DATES = frozenset((*range(14, 18), 22, *range(27, 32), *range(50, 59)))
-_BUILTIN_TIMES = frozenset((18, 19, 20, 21, 45, 47))
-_BUILTIN_ELAPSED = 46
-_BUILTIN_PERCENTS = {9: 0, 10: 2}
-_ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
-_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?!(?:h+|m+|s+)\])[^\]]*\]', re.IGNORECASE)
-"""What a format says word for word, and colours, conditions, languages and currencies."""
-
-_FIRST_OF_MARCH_1900 = 61
-"""Days before it are counted as if 1900 had been a leap year, as Lotus 1-2-3 did."""
-
-_FIRST_PLAUSIBLE_DAY = 367  # a time of less is a sum of hours, not one in 1900
 _MAX_GAP = 30
 """Empty cells between two values that are kept as such; a longer gap is no table any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """How a number is shown: as a date, a time of day, a time that has elapsed, a percentage with
-    some digits, or as it is."""
-
-    kind: str = "number"
-    digits: int = 0
-
-
-_PLAIN = _Format()
 
 
 def read_xlsx(package: Package, media_type: str) -> ParsedFile:
@@ -74,8 +53,8 @@ def read_xlsx(package: Package, media_type: str) -> ParsedFile:
         package.stream(part, cells)
         builder = DocumentBuilder()
         builder.add(aligned(cells.lines))
-        for comment in _comments(package, part):
-            builder.add(comment)
+        for line in (*_comments(package, part), *_drawn(package, part)):
+            builder.add(line)
         if not builder.is_empty:
             documents.append(builder.build(page_label=sheet.get("name")))
     metadata = dublin_core(package, "docProps/core.xml")
@@ -126,7 +105,7 @@ class _SharedStrings:
             self._current.append(data)
 
 
-def _number_formats(package: Package, main: str) -> list[_Format]:
+def _number_formats(package: Package, main: str) -> list[NumberFormat]:
     """What each cell style (`s`) shows."""
     part = next(iter(package.related(main, "styles")), None)
     if part is None:
@@ -136,31 +115,7 @@ def _number_formats(package: Package, main: str) -> list[_Format]:
     styles = child(tree, "cellXfs")
     if styles is None:
         return []
-    return [_format_of(x.get("numFmtId", "0"), codes) for x in children(styles, "xf")]
-
-
-def _format_of(number: str, codes: dict[str | None, str]) -> _Format:
-    if number in codes:
-        return _format_of_code(codes[number])
-    builtin = int(number) if number.isdigit() else 0
-    if builtin in _BUILTIN_PERCENTS:
-        return _Format("percent", _BUILTIN_PERCENTS[builtin])
-    if builtin in _BUILTIN_DATES:
-        return _Format("date")
-    if builtin == _BUILTIN_ELAPSED:
-        return _Format("elapsed")
-    return _Format("time") if builtin in _BUILTIN_TIMES else _PLAIN
-
-
-def _format_of_code(code: str) -> _Format:
-    code = _LITERAL.sub("", code.partition(";")[0]).lower()
-    if "%" in code:
-        return _Format("percent", len(code.partition(".")[2].rstrip("%").strip()))
-    if re.search(r"[yd]", code):
-        return _Format("date")
-    if _ELAPSED.search(code):
-        return _Format("elapsed")
-    return _Format("time") if re.search(r"[hs]", code) else _PLAIN
+    return [number_format(x.get("numFmtId", "0"), codes) for x in children(styles, "xf")]
 
 
 @dataclass(slots=True)
@@ -174,7 +129,7 @@ class _Cell:
 class _SheetCells:
     """Turns a sheet's events into rows of text."""
 
-    def __init__(self, strings: list[str], styles: list[_Format], *, epoch_1904: bool) -> None:
+    def __init__(self, strings: list[str], styles: list[NumberFormat], *, epoch_1904: bool) -> None:
         self.lines: list[tuple[int, str]] = []
         self._strings = strings
         self._styles = styles
@@ -245,8 +200,8 @@ class _SheetCells:
             return "TRUE" if value == "1" else "FALSE" if value else ""
         if cell.kind != "n":
             return value
-        shape = self._styles[cell.style] if cell.style < len(self._styles) else _PLAIN
-        return _shown_number(value, shape, self._epoch)
+        shape = self._styles[cell.style] if cell.style < len(self._styles) else PLAIN
+        return shape.shown(value, self._epoch)
 
 
 def _column_of(reference: str) -> int:
@@ -269,38 +224,31 @@ def _line(row: dict[int, str]) -> tuple[int, str]:
     return min(columns[0], _MAX_GAP), table_row(cells)
 
 
-def _shown_number(value: str, shape: _Format, epoch: datetime) -> str:
-    try:
-        number = float(value)
-    except ValueError:
-        return value
-    if shape.kind == "percent":
-        return f"{number * 100:.{max(shape.digits, 0)}f}%"
-    if shape.kind in {"date", "time", "elapsed"} and 0 <= number < 2_958_466:
-        return _shown_moment(number, shape.kind, epoch)
-    # Stored with 17 digits (0.1 + 0.2 style); shown, as spreadsheets do, with 15.
-    return value if value.lstrip("-").isdigit() else f"{number:.15g}"
-
-
-def _shown_moment(days: float, kind: str, epoch: datetime) -> str:
-    seconds = round(days * 86_400)
-    if kind == "elapsed":
-        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    moment = epoch + timedelta(seconds=seconds)
-    if kind == "time" and days < _FIRST_PLAUSIBLE_DAY:
-        return f"{moment:%H:%M:%S}"
-    if epoch.year == 1899 and days < _FIRST_OF_MARCH_1900:
-        moment += timedelta(days=1)
-    return f"{moment:%Y-%m-%d}" if days == int(days) else f"{moment:%Y-%m-%d %H:%M:%S}"
-
-
-def _comments(package: Package, part: str) -> list[str]:
-    """The notes on a sheet's cells."""
-    found: list[str] = []
+def _comments(package: Package, part: str) -> Iterator[str]:
+    """The notes on a sheet's cells. Threads are there twice: the notes of cells that have one
+    are for older programs, and say so at length.
+    """
+    threaded: set[str] = set()
+    for comments in package.related(part, "threadedComment"):
+        for comment in descendants(package.tree(comments), "threadedComment"):
+            place = comment.get("ref", "")
+            threaded.add(place)
+            said = child(comment, "text")
+            if said is not None and said.text:
+                yield f"{place}: {said.text}"
     for comments in package.related(part, "comments"):
-        tree = package.tree(comments)
-        for comment in descendants(tree, "comment"):
+        for comment in descendants(package.tree(comments), "comment"):
             text = "".join(t.text or "" for t in descendants(comment, "t"))
-            if text.strip():
-                found.append(f"{comment.get('ref', '')}: {text}")
-    return found
+            place = comment.get("ref", "")
+            if text.strip() and place not in threaded:
+                yield f"{place}: {text}"
+
+
+def _drawn(package: Package, part: str) -> Iterator[str]:
+    """What lies on a sheet: text boxes, the titles of charts, diagrams."""
+    for drawing in package.related(part, "drawing"):
+        relations = package.relationships(drawing)
+        tree = package.tree(drawing)
+        for body in descendants(tree, "txBody"):
+            yield "\n".join(paragraphs(body))
+        yield from graphic_texts(package, relations, tree, values=False)

@@ -11,22 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from xml.etree import ElementTree as ET
 
+from privategpt.backends.parsers.numerals import numeral
 from privategpt.backends.parsers.packages import Package, attribute, child, children
 
 _PLACE = re.compile(r"%([1-9])")
 _LEVELS = 9
-_MOST = 10_000
-_ROMAN = (
-    *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L")),
-    *((40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
-)
-_CHINESE = "〇一二三四五六七八九"
-_CHINESE_FORMATS = frozenset(
-    (
-        *("chineseCounting", "chineseCountingThousand", "japaneseCounting", "taiwaneseCounting"),
-        *("taiwaneseCountingThousand", "ideographDigital", "japaneseDigitalTenThousand"),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +60,13 @@ class Numbering:
             return ""
         counts = self._counts[found.counter]
 
-        def numeral(match: re.Match[str]) -> str:
+        def of_level(match: re.Match[str]) -> str:
             place = int(match[1]) - 1
             at = found.levels.get(place, _Level())
             form = "decimal" if shown.legal else at.form
-            return _numeral(counts.get(place, at.start), form)
+            return numeral(counts.get(place, at.start), form)
 
-        return _PLACE.sub(numeral, shown.text).strip()
+        return _PLACE.sub(of_level, shown.text).strip()
 
     def _place(self, properties: ET.Element | None) -> tuple[str, int]:
         """The list that a paragraph belongs to, by itself or by its style, and its level."""
@@ -199,39 +188,3 @@ def _value(element: ET.Element | None, otherwise: str) -> str:
 def _integer(element: ET.Element | None, otherwise: int) -> int:
     stated = _value(element, "")
     return int(stated) if stated.isdecimal() and len(stated) < _LEVELS else otherwise
-
-
-def _numeral(number: int, form: str) -> str:
-    if not 0 < number < _MOST:
-        return str(number)
-    if form == "decimalZero":
-        return f"{number:02}"
-    if form in {"upperRoman", "lowerRoman"}:
-        numeral = roman(number)
-        return numeral if form == "upperRoman" else numeral.lower()
-    if form in {"upperLetter", "lowerLetter"}:
-        letters = letter(number)
-        return letters.upper() if form == "upperLetter" else letters
-    if form in _CHINESE_FORMATS and number < 100:
-        return _chinese(number)
-    return "" if form in {"none", "bullet"} else str(number)
-
-
-def roman(number: int) -> str:
-    """I, II, III, IV and so on."""
-    numeral = ""
-    for value, letters in _ROMAN:
-        numeral += letters * (number // value)
-        number %= value
-    return numeral
-
-
-def letter(number: int) -> str:
-    """a to z, then aa, bb and so on, as Word counts."""
-    return chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
-
-
-def _chinese(number: int) -> str:
-    tens, ones = divmod(number, 10)
-    head = "" if not tens else "十" if tens == 1 else _CHINESE[tens] + "十"
-    return head + (_CHINESE[ones] if ones else "")
