@@ -30,7 +30,7 @@ SUPPORT_FEATURES = (
 _NEVER_FOR = frozenset({"asks", "figures denied", "denied in the same words"})
 """What may count against a claim but never for it, whatever a small sample says."""
 
-_AT_MOST = {"figures denied": -1.0, "denied in the same words": -7.0}
+_AT_MOST = {"figures denied": -1.0, "denied in the same words": -12.0}
 """The gate's say is a rule, not a finding: the sets have too few sentences that differ in nothing
 but a "not" to teach it."""
 _WEIGHT_OF_CONTRADICTED = 4.0  # they are few, and the worst to cite

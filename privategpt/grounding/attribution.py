@@ -40,8 +40,8 @@ _BEST_SENTENCES = 3
 _WORTH_ADDING = 0.12
 """Share of the claim's words that a neighbour must bring to join the cited run."""
 _SAME_WORDS = 0.6
-"""From this share of the claim's words on, what differs is denied outright; below it the two
-sentences may just speak of different things."""
+"""From this share of the claim's words on, its figures left out, what differs is denied outright;
+below it the two sentences may just speak of different things."""
 
 _NEAR_THE_QUESTION = 0.45
 """Cosine of a question and what is cited for its answer; chosen on the tuning half of SQuAD 2.0."""
@@ -186,6 +186,9 @@ class Evidence:
         self._rarity = rarity
         title = read_terms(passage.source.title)
         self._everything = reduce(Terms.__or__, passage.terms, title)
+        self._stated = reduce(
+            Statement.__add__, passage.statements, read_statement(passage.source.title)
+        )
         self._matrix: Matrix = np.asarray(vectors, dtype=np.float32)
 
     def support(self, claim: Claim) -> Support:
@@ -213,9 +216,7 @@ class Evidence:
         cited = range(support.first, support.last + 1)
         near = max(float(self._matrix[at] @ np.asarray(question.vector)) for at in cited)
         asked, said = question.statement, self._statement(cited)
-        everywhere = self._statement(range(len(self._passage.statements)))
-        everywhere += read_statement(self._passage.source.title)
-        found = compare(asked, everywhere)
+        found = compare(asked, self._stated)
         return (
             near >= _NEAR_THE_QUESTION
             and (found.names, found.numbers) == (found.names_found, found.numbers_found)
@@ -284,10 +285,7 @@ class Evidence:
         anchor = best[0]
         statement = self._passage.statements[anchor]
         whole = compare(claim.statement, self._statement(best))
-        at_anchor = compare(claim.statement, statement)
         best_terms = self._terms(best)
-        same_words = float(features["recall"][anchor]) >= _SAME_WORDS
-        denied = in_run.denies(*_FIGURES) or at_anchor.denies(Ground.NEGATION, Ground.DIRECTION)
         return {
             "cosine": float(features["cosine"][anchor]),
             "recall": float(features["recall"][anchor]),
@@ -300,8 +298,16 @@ class Evidence:
             "asks": float(statement.asks),
             "reports": float(statement.reports),
             "figures denied": float(in_run.denies(*_FIGURES)),
-            "denied in the same words": float(same_words and denied),
+            "denied in the same words": float(self._denies(claim, anchor, in_run=in_run)),
         }
+
+    def _denies(self, claim: Claim, anchor: int, *, in_run: Comparison) -> bool:
+        """Whether the anchor says the same but for a figure, a "not" or the direction."""
+        at_anchor = compare(claim.statement, self._passage.statements[anchor])
+        if not in_run.denies(*_FIGURES) and not at_anchor.denies(Ground.NEGATION, Ground.DIRECTION):
+            return False
+        wanted = claim.terms.without_figures
+        return self._rarity.recall(wanted, self._passage.terms[anchor]) >= _SAME_WORDS
 
     def _run(self, claim: Claim, anchor: int) -> tuple[int, int]:
         """The anchor with those neighbours that bring enough of what it lacks."""

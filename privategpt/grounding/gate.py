@@ -66,6 +66,11 @@ _DIRECTIONS = (
     (("hyper",), ("hypo",)),
     (("hot", "warm"), ("cold", "cool")),
     (("open",), ("clos",)),
+    (("weekday", "werktag"), ("weekend", "wochenend")),
+    (("allow", "permit"), ("forbid", "forbad", "prohibit", "banned")),
+    (("includ",), ("exclud",)),
+    (("mandator", "compulsor", "obligat"), ("optional", "voluntar")),
+    (("indoor",), ("outdoor",)),
 )  # fmt: skip
 
 _ASKS = re.compile(

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from privategpt.grounding.lexicon import MARKS, UNSPACED, composed, words
@@ -48,6 +48,11 @@ class Terms:
 
     words: frozenset[str]
     pairs: frozenset[tuple[str, str]]
+
+    @property
+    def without_figures(self) -> Terms:
+        """The same but for its numbers."""
+        return replace(self, words=frozenset(w for w in self.words if not w[0].isdigit()))
 
     def __or__(self, other: Terms) -> Terms:
         return Terms(self.words | other.words, self.pairs | other.pairs)

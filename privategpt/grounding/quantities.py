@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from privategpt.grounding.lexicon import lowered, words
+from privategpt.grounding.lexicon import UNSPACED, lowered, words
 
 _UNIT_NAMES = {
     "%": "% percent pct prozent procent prósent pourcent porcento percentuale パーセント",
@@ -47,6 +47,38 @@ _UNIT_NAMES = {
 }
 _UNITS = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
 _CURRENCIES = "$€£¥"
+_UNSPACED_UNIT_NAMES = {
+    "°C": "摄氏度 攝氏度",
+    "km": "公里 千米 キロメートル 킬로미터",
+    "mi": "英里 マイル 마일",
+    "m": "米 公尺 メートル 미터",
+    "cm": "厘米 公分 センチメートル センチ",
+    "mm": "毫米 公厘 ミリメートル ミリ",
+    "kg": "公斤 千克 キログラム キロ 킬로그램",
+    "g": "克 グラム",
+    "t": "吨 噸 トン",
+    "l": "升 リットル",
+    "ml": "毫升 ミリリットル",
+    "s": "秒 초",
+    "min": "分钟 分鐘 分間 分 분",
+    "h": "小时 小時 时间 時間 시간",
+    "d": "天 日間 일간",
+    "week": "周 週 星期",
+    "month": "个月 個月 か月 ヶ月 カ月 개월",
+    "year": "年",
+    "$": "美元 美金 ドル 달러",
+    "€": "欧元 歐元 ユーロ 유로",
+    "£": "英镑 英鎊 ポンド",
+    "¥": "日元 日圓 円",
+    "%": "パーセント 퍼센트",
+}
+_UNSPACED_UNITS = {
+    name: unit for unit, names in _UNSPACED_UNIT_NAMES.items() for name in names.split()
+}
+_UNSPACED_UNIT = re.compile("|".join(sorted(_UNSPACED_UNITS, key=len, reverse=True)))
+_JOINED = f"{UNSPACED}\uac00-\ud7af"
+_JOINED_WORD = re.compile(rf"[{_JOINED}]")
+"""What stands behind a number without a space may go on behind the word that it counts."""
 
 _SCALES = {
     "thousand": 1e3, "k": 1e3, "tausend": 1e3, "mille": 1e3, "mil": 1e3, "duizend": 1e3,
@@ -89,7 +121,8 @@ _MONTH_NAMES = (
 _MONTHS = {name: month for month, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
 
 _NUMBER = re.compile(
-    r"(?<![\w.,])(?P<currency>[$€£¥])?[ ]?"
+    rf"(?:(?<=[{_JOINED}])|(?<![\w.,]))"
+    r"(?P<currency>[$€£¥])?[ ]?"
     r"(?P<number>\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)*)"
     r"(?P<suffix>st|nd|rd|th|s)?(?![\d])"
     r"(?:[ \u00a0\u202f-]?(?P<after>%|°[ ]?[CF]|[^\W\d]+\$?(?![^\W_])|[$€£¥℃℉]))?"
@@ -116,6 +149,14 @@ _CLOCK = re.compile(
     r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
     r"(?:[:.](?P<minute>[0-5]\d)(?![\d:])(?:[ ]?(?P<half>[ap])\.?m\b)?"
     r"|[ ]?(?P<only_half>[ap])\.?m\b)",
+    re.IGNORECASE,
+)
+_CLOCK_IN_WORDS = re.compile(
+    r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
+    r"(?:[ \u00a0]?h[ \u00a0]?(?P<after_h>[0-5]\d)(?!\d)"
+    r"|(?:[:.](?P<before_uhr>[0-5]\d))?[ \u00a0]?uhr\b"
+    r"|[时時](?!间|間)(?:(?P<after_shi>[0-5]?\d)分)?"
+    r"|[点點](?:(?P<after_dian>[0-5]?\d)分|[钟鐘整]))",
     re.IGNORECASE,
 )
 CLOCK = "o'clock"
@@ -231,17 +272,29 @@ def _read_clock(text: str) -> tuple[list[Quantity], str]:
         half = (found["half"] or found["only_half"] or "").lower()
         if not half and found[0][len(found["hour"])] == ".":
             return found[0]
-        minutes = int(found["hour"]) % 12 * 60 + int(found["minute"] or 0)
-        if half:
-            values = {minutes + 720 * (half == "p")}
-        elif int(found["hour"]) > 12:
-            values = {minutes + 720}
-        else:  # "9:00" is said of mornings and evenings
-            values = {minutes, minutes + 720}
-        times.append(Quantity(frozenset(map(float, values)), CLOCK))
+        minute = int(found["minute"] or 0)
+        times.append(_time_of_day(int(found["hour"]), minute, half=half))
         return " " * len(found[0])
 
+    def in_words(found: re.Match[str]) -> str:
+        minute = next(filter(None, found.groups()[1:]), "0")
+        times.append(_time_of_day(int(found["hour"]), int(minute)))
+        return " " * len(found[0])
+
+    text = _CLOCK_IN_WORDS.sub(in_words, text)
     return times, _CLOCK.sub(clock, text)
+
+
+def _time_of_day(hour: int, minute: int, *, half: str = "") -> Quantity:
+    """As minutes; without its half of the day "9:00" is said of mornings and evenings."""
+    minutes = hour % 12 * 60 + minute
+    if half:
+        values = {minutes + 720 * (half == "p")}
+    elif hour > 12:
+        values = {minutes + 720}
+    else:
+        values = {minutes, minutes + 720}
+    return Quantity(frozenset(map(float, values)), CLOCK)
 
 
 def _readings(number: str) -> frozenset[float]:
@@ -265,6 +318,10 @@ def _readings(number: str) -> frozenset[float]:
 
 def _unit_and_scale(after: str | None, second: str | None) -> tuple[str, float]:
     first = (after or "").replace(" ", "").casefold()
+    if _JOINED_WORD.match(first):
+        scale = _SCALES.get(first[0], 1)
+        unit = _UNSPACED_UNIT.match(first, int(first[0] in _SCALES))
+        return _UNSPACED_UNITS[unit[0]] if unit else "", scale
     if first in _SCALES:
         return _UNITS.get((second or "").casefold(), ""), _SCALES[first]
     if first in ("per", "pro", "pour", "por") and (second or "").casefold() in (
@@ -276,6 +333,8 @@ def _unit_and_scale(after: str | None, second: str | None) -> tuple[str, float]:
 
 def _counted(word: str | None) -> str:
     folded = (word or "").casefold()
+    if _JOINED_WORD.match(folded):
+        return folded[0]
     return folded.removesuffix("s") if len(folded) > 3 else ""
 
 

@@ -34,7 +34,7 @@ SUPPORT: Final[Mapping[str, float]] = {
     "names": 0.641,
     "asks": -0.742,
     "figures denied": -1.123,
-    "denied in the same words": -7.000,
+    "denied in the same words": -12.000,
 }
 """What makes the support enough: log odds."""
 

@@ -160,6 +160,33 @@ async def test_what_the_gate_denies_is_not_attributed() -> None:
     assert answer.citations == ()
 
 
+@pytest.mark.parametrize("marker", ["", " [1]"])
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        (
+            "The library was founded in 1982",
+            "The library was founded in 1892 by Anna Huber in Rome.",
+        ),
+        ("The tower is 300 m high", "The tower is 324 m high, with its antenna and its new light."),
+        ("Maps and old newspapers are lent", "Maps and old newspapers are not lent."),
+        ("The fee of the pool is not 5 €", "The fee of the pool is 5 €."),
+        ("Der alte Turm ist im Winter geöffnet", "Der alte Turm ist im Winter nicht geöffnet."),
+        ("读者一次最多可借40本书", "读者一次最多可借12本书。"),
+    ],
+)
+async def test_what_differs_in_nothing_but_what_counts_is_not_supported(
+    said: str, written: str, marker: str
+) -> None:
+    text = f"{written} Bread is baked daily. Dogs bark loudly at night."
+    only = Source(number=1, title="A", text=text, document=None, start=0, end=len(text))
+    grounder = Grounder([only], BagOfWords())
+    for sentence in (f"{said}{marker}.", written):
+        await grounder.feed(sentence + " ")
+    ended = await grounder.finish()
+    assert [citation.cited_text for citation in ended.citations] == [written]
+
+
 async def test_a_marker_alone_has_nothing_to_support() -> None:
     answer = await ground("\n\n[1]\n\n[2]: https://x.example\n")
     assert answer.citations == ()

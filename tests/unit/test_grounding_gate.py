@@ -44,6 +44,15 @@ DENIED = [
     ("ارتفع ٥٪.", "ارتفع ٥٠٪.", Ground.NUMBER),
     ("It increases growth.", "It reduces growth.", Ground.DIRECTION),
     ("The test was positive.", "The test was negative.", Ground.DIRECTION),
+    ("It is open at the weekend.", "It is open on weekdays.", Ground.DIRECTION),
+    ("Dogs are allowed.", "Dogs are forbidden.", Ground.DIRECTION),
+    ("Lunch is included.", "Lunch is excluded.", Ground.DIRECTION),
+    ("The course is optional.", "The course is mandatory.", Ground.DIRECTION),
+    ("一次最多可借40本书。", "一次最多可借12本书。", Ground.NUMBER),
+    ("一度に４０冊まで借りられます。", "一度に12冊まで借りられます。", Ground.NUMBER),
+    ("年费为25美元。", "年费为25欧元。", Ground.UNIT),
+    ("約10キロメートルです。", "約10マイルと12キロメートルです。", Ground.NUMBER),
+    ("40권까지 빌릴 수 있다.", "12권을 빌릴 수 있다.", Ground.NUMBER),
 ]
 
 AGREED = [
@@ -64,6 +73,12 @@ AGREED = [
     ("One of them works.", "Some of them work."),
     ("It rose.", "It rose, and then fell."),
     ("It does not work.", "It never works."),
+    ("可借12本。", "読者は12本まで。"),
+    ("年费25欧元。", "It costs €25."),
+    ("约10公里。", "It is 10 km away."),
+    ("用了3小时。", "3時間かかりました。"),
+    ("人口3万人。", "It has 30,000 people."),
+    ("12권까지 빌립니다.", "최대 12권을 빌립니다."),
 ]
 
 
@@ -104,6 +119,9 @@ def test_nothing_contradicts_itself(sentence: str) -> None:
         ("3 Mio Euro", Quantity(frozenset({3e6}), "€")),
         ("one", Quantity(frozenset({1.0}), demanded=False)),
         ("５ kg", Quantity(frozenset({5.0}), "kg")),
+        ("可借12本书", Quantity(frozenset({12.0}), counted="本")),
+        ("約３万円です", Quantity(frozenset({30000.0}), "¥")),
+        ("25유로입니다", Quantity(frozenset({25.0}), "€")),
     ],
 )
 def test_numbers_are_read_as_they_are_written(text: str, quantity: Quantity) -> None:
@@ -145,6 +163,13 @@ def test_where_every_noun_is_capitalised_nouns_are_no_names() -> None:
         ("It is open until 6 pm.", "Open from 9 a.m. to 6 p.m. daily.", False),
         ("It is open until 7 pm.", "Open from 9 a.m. to 6 p.m. daily.", True),
         ("It closes at 18.30.", "It grew by 18.30 per cent.", False),
+        ("Schluss ist um 18.30 Uhr.", "Open from 9:00 to 18:30.", False),
+        ("Schluss ist um 19 Uhr.", "Open from 9:00 to 18:30.", True),
+        ("Elle ferme à 18 h 30.", "Open from 9:00 to 18:30.", False),
+        ("Elle ferme à 18h45.", "Open from 9:00 to 18:30.", True),
+        ("9時から18時30分までです。", "Open from 9:00 to 18:30.", False),
+        ("9点30分开门。", "Open from 9:00 to 18:30.", True),
+        ("9时开门。", "It takes 3时间 or 9:00.", False),
     ],
 )
 def test_times_of_day_are_compared_as_times(sentence: str, passage: str, contradicts: bool) -> None:
