@@ -161,7 +161,7 @@ def check(data_dir: DataDir = None) -> None:
     from privategpt.wiring import open_library
 
     async def run(settings: Settings) -> list[Violation]:
-        async with open_library(settings, missing_ok=False) as library:
+        async with open_library(settings, purpose="check") as library:
             return await violations(state=library.state, index=library.index)
 
     found = _run(run(_settings(data_dir=data_dir)))
@@ -181,7 +181,7 @@ def reindex(data_dir: DataDir = None) -> None:
     from privategpt.wiring import open_library
 
     async def run(settings: Settings) -> int:
-        async with open_library(settings, missing_ok=False, any_index=True) as library:
+        async with open_library(settings, purpose="reindex") as library:
             totals = await library.state.chunk_totals()
             with progress_bar(_err) as progress:
                 task = progress.add_task("Reindexing", total=sum(totals.values()), unit="chunks")

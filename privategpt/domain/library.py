@@ -222,6 +222,10 @@ class StateStore(Protocol):
         """For every document id of a ready file, how many chunks; for `check`."""
         ...
 
+    async def chunks_of_ends(self) -> Mapping[str, int]:
+        """Of all tenants' ready files the oldest and the newest, by id: how many chunks."""
+        ...
+
     async def embedding_fingerprint(self) -> str | None:
         """What the index was made with, or None where there is no index yet."""
         ...

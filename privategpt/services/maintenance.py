@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from privategpt.domain.errors import EmbeddingModelChanged
+from privategpt.domain.errors import EmbeddingModelChanged, StartRefused
 from privategpt.domain.library import IndexedChunk, StateStore, VectorIndex
 from privategpt.domain.ports import EmbeddingModel
 
@@ -49,6 +49,29 @@ async def refuse_changed_embedding(*, state: StateStore, embedding: EmbeddingMod
             f"The index was made with embedding model {stored!r}, but {embedding.fingerprint!r} "
             "is configured. Configure the first again, or run `privategpt reindex` to rebuild "
             "the index from the stored text."
+        )
+
+
+async def refuse_strange_index(*, state: StateStore, index: VectorIndex, alone: bool) -> None:
+    """Raise `StartRefused` if the index is not that of the stored documents: a search would find
+    nothing and not say why.
+
+    It is looked at by the oldest and the newest file, so whatever the size of the library this
+    takes no time. `alone` says that no other process is ingesting or deleting now.
+    """
+    stored = await state.chunks_of_ends()
+    lacking = [file_id for file_id, chunks in stored.items() if await index.count(file_id) < chunks]
+    # What another process has deleted meanwhile is no longer stored either.
+    if lacking and not {*await state.chunks_of_ends()}.isdisjoint(lacking):
+        raise StartRefused(
+            "The vector index lacks documents that are stored. Bring back the index that belongs "
+            "to them, or run `privategpt reindex` to make it anew from the stored text."
+        )
+    if alone and not stored and await index.chunk_counts():
+        raise StartRefused(
+            "The vector index has documents, and the database has none. Bring back the database; "
+            "or, where the index is another library's, choose another server.data_dir or "
+            "vectors.collection; or empty the index by `privategpt reindex`."
         )
 
 

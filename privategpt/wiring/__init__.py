@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from privategpt.api.deps import ApiOptions, Services
 from privategpt.api.metrics import Metrics
@@ -37,7 +37,7 @@ from privategpt.services.attachments import AttachmentReader
 from privategpt.services.embeddings import EmbeddingService
 from privategpt.services.ingestion import Ingestion
 from privategpt.services.limits import BoundedAnswers, RequestRate, TenantLimits
-from privategpt.services.maintenance import refuse_changed_embedding
+from privategpt.services.maintenance import refuse_changed_embedding, refuse_strange_index
 from privategpt.services.observed import ObservedAnswers
 from privategpt.services.reranking import Reranking
 from privategpt.services.retrieval import Retrieval
@@ -79,6 +79,10 @@ class Closable(Protocol):
 
 PartT = TypeVar("PartT", bound=Closable)
 
+Purpose: TypeAlias = Literal["use", "check", "reindex"]
+"""What a library is opened for. To check or reindex it, it must be there, whatever its index has;
+to reindex it, the index of another embedding model is replaced instead of refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenLibrary:
@@ -109,20 +113,18 @@ class OpenServer:
 
 @asynccontextmanager
 async def open_library(
-    settings: Settings, *, missing_ok: bool = True, any_index: bool = False
+    settings: Settings, *, purpose: Purpose = "use"
 ) -> AsyncGenerator[OpenLibrary]:
     """Open the stored documents and sweep what an earlier process left half done.
 
-    Without `missing_ok` a folder in which nothing was ever stored is refused. `any_index` replaces
-    an index of another embedding model instead of refusing it: for `reindex`. Raises
-    `StartRefused`.
+    Raises `StartRefused`.
     """
-    if not missing_ok:
+    if purpose != "use":
         require_library(settings)
     require_data_folder(settings)
     async with AsyncExitStack() as stack:
         database = await _opened(stack, open_database(state_location(settings)))
-        yield await _library(stack, settings, database, any_index=any_index, owner=_new_id())
+        yield await _library(stack, settings, database, purpose=purpose, owner=_new_id())
 
 
 @asynccontextmanager
@@ -142,7 +144,7 @@ async def open_server(settings: Settings) -> AsyncGenerator[OpenServer]:
         starting = asyncio.create_task(start_llm(settings.llm))
         try:
             library = await _library(
-                stack, settings, database, any_index=False, owner=kept.home, observer=metrics
+                stack, settings, database, purpose="use", owner=kept.home, observer=metrics
             )
         except BaseException:
             starting.cancel()
@@ -240,15 +242,15 @@ async def _library(
     settings: Settings,
     database: Database,
     *,
-    any_index: bool,
+    purpose: Purpose,
     owner: str,
     observer: Observer = UNOBSERVED,
 ) -> OpenLibrary:
     state = SqlStateStore(database=database)
     embedding = await _opened(stack, load_embedding(settings.embedding))
-    if not any_index:
+    if purpose != "reindex":
         await refuse_changed_embedding(state=state, embedding=embedding)
-    index = await _opened(stack, open_index(settings, embedding, replace=any_index))
+    index = await _opened(stack, open_index(settings, embedding, replace=purpose == "reindex"))
     ingesting = await open_ingestion(
         stack,
         settings,
@@ -261,6 +263,8 @@ async def _library(
         now=_now,
         new_id=_new_id,
     )
+    if purpose == "use":
+        await refuse_strange_index(state=state, index=index, alone=database.is_ours_alone)
     return OpenLibrary(
         state=state,
         index=index,

@@ -671,6 +671,26 @@ async def test_totals_count_the_chunks_of_every_ready_document(store: StateStore
     assert await store.chunk_totals() == {"f/0": 4, "f/1": 4, "bare/0": 0}
 
 
+async def test_the_oldest_and_the_newest_file_are_known_by_their_chunks(store: StateStore) -> None:
+    assert await store.chunks_of_ends() == {}
+    await store.begin_file(ingestion("before").file)
+    await ingest(store, ingestion("first", documents=2, chunks=4))
+    assert await store.chunks_of_ends() == {"first": 8}
+    await ingest(store, ingestion("middle", tenant="ben"))
+    last = ingestion("last", tenant="ben", documents=2, chunks=5)
+    await ingest(store, last)
+    await store.begin_file(ingestion("behind").file)
+    assert await store.chunks_of_ends() == {"first": 8, "last": 10}
+
+    await store.begin_delete("ben", last.doc_ids[0])
+    await store.begin_delete("ann", "first")
+    assert await store.chunks_of_ends() == {"middle": 3, "last": 5}
+    await store.begin_delete("ben", "last")
+    bare = ingestion("bare")
+    await ingest(store, replace(bare, chunks=()))
+    assert await store.chunks_of_ends() == {"middle": 3, "bare": 0}
+
+
 async def test_the_sweeper_sees_what_all_tenants_left(store: StateStore) -> None:
     for tenant in ("ann", "ben"):
         await store.begin_file(ingestion(f"pending-{tenant}", tenant=tenant).file)

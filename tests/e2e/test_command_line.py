@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shutil import rmtree
 from zipfile import ZipFile
 
 import pytest
@@ -51,6 +52,11 @@ def test_a_folder_is_ingested_checked_reindexed_and_optimized(tmp_path: Path) ->
     check = run("check", *data)
     assert (check.returncode, check.stdout) == (0, "sound\n")
 
+    rmtree(tmp_path / "data" / "vectors")
+    refused = run("ingest", str(docs), *data)
+    assert refused.returncode == 1
+    assert "The vector index lacks documents that are stored" in refused.stderr
+    assert "`privategpt reindex` mends them" in run("check", *data).stdout
     reindexed = run("reindex", *data)
     assert reindexed.returncode == 0, reindexed.stderr
     assert "chunks indexed" in reindexed.stdout

@@ -220,6 +220,13 @@ class FakeStateStore:
             for document in entry.visible
         }
 
+    async def chunks_of_ends(self) -> Mapping[str, int]:
+        ready = [entry for entry in self._entries.values() if entry.state == "ready"]
+        return {
+            entry.file.file_id: sum(len(entry.chunks_of(info.doc_id)) for info in entry.visible)
+            for entry in (ready[:1] + ready[-1:])
+        }
+
     async def embedding_fingerprint(self) -> str | None:
         return self._fingerprint
 

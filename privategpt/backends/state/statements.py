@@ -245,6 +245,23 @@ CHUNK_TOTALS = (
     .group_by(documents.c.doc_id)
 )
 
+_ready = select(files.c.sequence).where(_file_is_ready).limit(1)
+
+CHUNKS_OF_ENDS = (
+    select(files.c.file_id, func.count(chunks.c.chunk_id).label("total"))
+    .outerjoin_from(
+        files, documents, and_(files.c.file_id == documents.c.file_id, _document_is_ready)
+    )
+    .outerjoin_from(documents, chunks)
+    .where(
+        or_(
+            files.c.sequence == _ready.order_by(files.c.sequence).scalar_subquery(),
+            files.c.sequence == _ready.order_by(files.c.sequence.desc()).scalar_subquery(),
+        )
+    )
+    .group_by(files.c.file_id)
+)
+
 META_VALUE = select(meta.c.value).where(meta.c.key == bindparam("key"))
 FORGET_META = delete(meta).where(meta.c.key == bindparam("by_key"))
 ADD_META = insert(meta)

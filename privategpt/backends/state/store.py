@@ -180,6 +180,10 @@ class SqlStateStore:
         rows = await self._database.rows(sql.CHUNK_TOTALS)
         return {row.doc_id: row.total for row in rows}
 
+    async def chunks_of_ends(self) -> Mapping[str, int]:
+        rows = await self._database.rows(sql.CHUNKS_OF_ENDS)
+        return {row.file_id: row.total for row in rows}
+
     async def embedding_fingerprint(self) -> str | None:
         rows = await self._database.rows(sql.META_VALUE, {"key": EMBEDDING_FINGERPRINT})
         return rows[0][0] if rows else None
