@@ -125,7 +125,8 @@ _NUMBER = re.compile(
     r"(?P<currency>[$€£¥])?[ ]?"
     r"(?P<number>\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)*)"
     r"(?P<suffix>st|nd|rd|th|s)?(?![\d])"
-    r"(?:[ \u00a0\u202f-]?(?P<after>%|°[ ]?[CF]|[^\W\d]+\$?(?![^\W_])|[$€£¥℃℉]))?"
+    r"(?:[ \u00a0\u202f-]?(?P<after>%|°[ ]?[CF]"
+    rf"|[^\W\d]+\$?(?:(?<=[{_JOINED}])|(?![^\W_]))|[$€£¥℃℉]))?"
     r"(?:[ \u00a0](?P<second>%|[^\W\d]+))?"
 )
 _NUMBER_WORD = re.compile(
