@@ -185,3 +185,15 @@ def test_whatever_people_can_see_stays(text: str) -> None:
 )
 def test_what_no_reader_sees_goes(raw: str, stored: str) -> None:
     assert clean(raw) == stored
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [("iso2022_jp", "請求書の番号は12345です。\n支払い"), ("iso2022_kr", "계약 번호는 2024")],
+)
+def test_text_that_switches_between_sets_of_characters_is_read(codec: str, text: str) -> None:
+    assert decode(text.encode(codec)) == text
+
+
+def test_colours_of_a_terminal_switch_nothing() -> None:
+    assert decode(b"\x1b[31mred\x1b[0m costs \x1b$5") == "\x1b[31mred\x1b[0m costs \x1b$5"

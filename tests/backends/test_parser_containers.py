@@ -7,6 +7,8 @@ import gzip
 import hashlib
 import io
 import lzma
+import re
+import struct
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -227,6 +229,39 @@ def test_utf8_names_of_archivers_that_do_not_say_so_are_read(tmp_path: Path) -> 
     assert _texts(read(tmp_path, "a.zip", silent)) == {"grüße.txt": "x"}
     dos = silent.replace(utf8, b"gr\x81\xe1e1.txt"[: len(utf8)].ljust(len(utf8), b"t"))
     assert next(iter(_texts(read(tmp_path, "a.zip", dos)))).startswith("grüße")
+
+
+@pytest.mark.parametrize(
+    ("codec", "names"),
+    [
+        ("cp932", ["請求書.txt", "見積もり.txt"]),
+        ("gb18030", ["合同文件/报告.txt"]),
+        ("cp866", ["Договор аренды.txt", "plain.txt"]),
+        ("cp437", ["Übung.txt", "café.txt", "Ñandú.txt"]),
+        ("cp1252", ["Größe.txt"]),
+    ],
+)
+def test_names_in_a_zip_are_in_the_set_of_the_system_that_packed_it(
+    codec: str, names: list[str], tmp_path: Path
+) -> None:
+    raw = [name.encode(codec) for name in names]
+    held = [f"{n}".rjust(len(name), "n") for n, name in enumerate(raw)]
+    data = zipped(dict.fromkeys(held, "x"))
+    for holder, name in zip(held, raw, strict=True):
+        data = data.replace(holder.encode(), name)
+    assert list(_texts(read(tmp_path, "a.zip", data))) == names
+
+
+def test_a_name_in_a_field_for_it_goes_before_the_other(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for number, field in enumerate((0x7075, 0x7075, 0x5455)):
+            member = zipfile.ZipInfo(f"n{number}")
+            path = b"\1\0\0\0\0" + (f"報告{number}.txt".encode() if number else b"")
+            member.extra = struct.pack("<HH", field, len(path)) + path
+            archive.writestr(member, "x")
+    data = re.sub(rb"n(?=[012])", b"\xf0", buffer.getvalue())
+    assert list(_texts(read(tmp_path, "a.zip", data))) == ["ð0", "報告1.txt", "ð2"]
 
 
 @pytest.mark.parametrize(

@@ -476,6 +476,20 @@ def test_a_book_is_read_along_its_spine_with_its_chapters(tmp_path: Path) -> Non
     }
 
 
+def test_parts_of_a_book_may_name_a_document_type_but_not_define_one(tmp_path: Path) -> None:
+    ncx = (
+        '<!DOCTYPE ncx PUBLIC "-//NISO//DTD ncx 2005-1//EN" "ncx-2005-1.dtd"><ncx><navPoint>'
+        '<navLabel><text>Two</text></navLabel><content src="two.html"/></navPoint></ncx>'
+    )
+    container = "<!DOCTYPE container><c><rootfile full-path='O/b.opf'/></c>"
+    members = {"O/toc.ncx": ncx, "META-INF/container.xml": container}
+    _, second = read(tmp_path, "a.epub", _epub(**members)).documents
+    assert [heading.title for heading in second.headings] == ["Two"]
+    defined = "<!DOCTYPE c [<!ENTITY x 'y'>]><c><rootfile full-path='O/b.opf'/>&x;</c>"
+    with pytest.raises(CorruptFile, match="document type"):
+        read(tmp_path, "a.epub", _epub(**{"META-INF/container.xml": defined}))
+
+
 def test_a_broken_table_of_contents_does_not_cost_the_book(tmp_path: Path) -> None:
     parsed = read(tmp_path, "a.epub", _epub(**{"O/toc.ncx": "<broken"}))
     assert [document.text for document in parsed.documents] == ["Chapter\n\nText one", "Text two"]

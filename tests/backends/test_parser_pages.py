@@ -24,6 +24,7 @@ def _text(folder: Path, body: str) -> str:
         ("<ol><li>a<ul><li>b</li></ul></li><li>c</li></ol>", "1. a\nb\n2. c"),
         ("<ol><li></li></ol><p>text</p>", "text"),
         ("<ol style='list-style: none'><li>a</li></ol>", "a"),
+        ("<nav><ol><li>Home</ol></nav></nav><ol><li>a</ol>", "Home\n1. a"),
         ("<li>a</li></ol></ul>", "a"),
         ("<table><tr><td><ol><li>a</li><li>b</li></ol></td><td>c</td></tr></table>",
          "1. a 2. b | c"),

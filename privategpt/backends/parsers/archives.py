@@ -9,22 +9,28 @@ import bz2
 import gzip
 import io
 import lzma
+import struct
 import tarfile
+import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 from typing import IO, cast
 
 from privategpt.backends.parsers.bounds import MAX_INNER_FILES, require
+from privategpt.backends.parsers.charset_guess import guess
 from privategpt.backends.parsers.cleaning import one_line
 from privategpt.backends.parsers.kinds import ODD_HEADERS, Kind, is_tar
 from privategpt.domain.errors import CorruptFile, EncryptedFile, FileExceedsBounds
 
 _ENCRYPTED_FLAG = 1
 _UTF8_FLAG = 0x800
+_WESTERN = frozenset(("cp1252", "cp1250", "cp1254", "cp1257"))
+_UNICODE_PATH = 0x7075
+_PATH_HEADER = 5
 _LITTER = frozenset((".ds_store", "thumbs.db", "desktop.ini"))
 _MAC_FORKS = "__macosx/"
 _UNPACKERS: dict[Kind, Callable[[io.BytesIO], IO[bytes]]] = {
@@ -73,11 +79,12 @@ def zip_files(data: bytes, password: str | None) -> Iterator[Carried]:
     require(len(members) <= MAX_INNER_FILES, f"it has over {MAX_INNER_FILES:,} members")
     packed = sum(member.compress_size for member in members)
     require(packed <= len(data), "its members overlap: they claim more bytes than it has")
+    names = _member_names(members)
     for member in members:
         # Not `is_dir`, which fails over a member without a name.
         if not member.filename.endswith("/") and not _is_litter(member.filename):
             read = partial(_read_member, archive, member, password)
-            yield Carried(path=_member_name(member), read=read)
+            yield Carried(path=names.get(member.filename, member.filename), read=read)
 
 
 def _is_litter(name: str) -> bool:
@@ -85,14 +92,51 @@ def _is_litter(name: str) -> bool:
     return folded.startswith(_MAC_FORKS) or PurePath(folded).name in _LITTER
 
 
-def _member_name(member: zipfile.ZipInfo) -> str:
-    """Archivers write UTF-8 without saying so, and zipfile then reads it as a DOS code page."""
+def _member_names(members: Sequence[zipfile.ZipInfo]) -> dict[str, str]:
+    """Each name that is not ASCII, as zipfile reads it and as it was meant.
+
+    Where none is stated, zipfile takes the character set of DOS. Archivers write UTF-8 without
+    saying so, or in the set of their system, which all names together tell; but what reads as
+    Latin letters by that of DOS is in it, as Western Windows writes.
+    """
+    stated = {m.filename: _stated_name(m) for m in members if not m.filename.isascii()}
+    unknown = [name for name, meant in stated.items() if meant is None]
+    codec = guess(b"\n".join(name.encode("cp437") for name in unknown)) if unknown else None
+    if codec in _WESTERN and all(map(_is_latin, unknown)):
+        codec = None
+    return {
+        name: name.encode("cp437").decode(codec) if meant is None and codec else meant or name
+        for name, meant in stated.items()
+    }
+
+
+def _is_latin(name: str) -> bool:
+    return all(
+        unicodedata.name(letter, "").startswith("LATIN") for letter in name if not letter.isascii()
+    )
+
+
+def _stated_name(member: zipfile.ZipInfo) -> str | None:
+    """Where the member says that its name is UTF-8, or it can be nothing else."""
     if member.flag_bits & _UTF8_FLAG:
         return member.filename
     try:
-        return member.filename.encode("cp437").decode()
-    except UnicodeError:
+        return _unicode_path(member.extra) or member.filename.encode("cp437").decode()
+    except UnicodeEncodeError:
         return member.filename
+    except UnicodeDecodeError:
+        return None
+
+
+def _unicode_path(extra: bytes) -> str:
+    """Info-ZIP's field for a name in UTF-8, "" where there is none: id, size, version, checksum."""
+    start = 0
+    while start + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, start)
+        if kind == _UNICODE_PATH and size > _PATH_HEADER:
+            return extra[start + 4 + _PATH_HEADER : start + 4 + size].decode()
+        start += 4 + size
+    return ""
 
 
 def _read_member(

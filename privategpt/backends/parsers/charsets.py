@@ -1,5 +1,5 @@
-"""Bytes to characters, losing none: BOM, strict UTF-8, UTF-16 by its NULs, what the file
-declares, how it reads, then charset-normalizer's opinion, in that order.
+"""Bytes to characters, losing none: BOM, escape sequences, strict UTF-8, UTF-16 by its NULs, what
+the file declares, how it reads, then charset-normalizer's opinion, in that order.
 
 A character set that is merely guessed must decode every byte; nothing is ever replaced or
 left out in silence.
@@ -38,6 +38,9 @@ _WIDER = {
 }
 """What browsers read for these labels (WHATWG Encoding): supersets that files really use."""
 
+_SWITCHES = {b"\x1b$)C": "iso2022_kr", b"\x1b$": "iso2022_jp_ext"}
+"""How such texts announce themselves (RFC 1557, RFC 1468)."""
+
 _SAMPLE_BYTES = 200_000
 _TEXT_CONTROLS = b"\t\n\r\x0c\x08\x1b"
 _CONTROLS = bytes(byte for byte in range(32) if byte not in _TEXT_CONTROLS)
@@ -53,6 +56,8 @@ def decode(data: bytes, *, declared: bool = False) -> str:
             return _decode_marked(data[len(bom) :], encoding)
     if wide := _wide_by_nuls(data):
         return data.decode(wide)
+    if (switched := _switched(data)) is not None:
+        return switched
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -112,6 +117,14 @@ def _wide_by_nuls(data: bytes) -> str | None:
             except UnicodeDecodeError:
                 return None
             return encoding
+    return None
+
+
+def _switched(data: bytes) -> str | None:
+    """Text in seven bits that switches between sets of characters, as Japanese mail does."""
+    for sign, codec in _SWITCHES.items():
+        if sign in data and data.isascii():
+            return decoded(data, codec)
     return None
 
 

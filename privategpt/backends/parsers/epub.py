@@ -26,9 +26,9 @@ _HTML_TYPES = frozenset(("application/xhtml+xml", "text/html"))
 def read_epub(package: Package, media_type: str) -> ParsedFile:
     """The book in reading order. Raises `EncryptedFile` for one with rights management."""
     _refuse_encrypted(package)
-    container = package.tree("META-INF/container.xml")
+    container = package.tree("META-INF/container.xml", named_doctype=True)
     root = next((r.get("full-path", "") for r in descendants(container, "rootfile")), "")
-    opf = package.tree(root)
+    opf = package.tree(root, named_doctype=True)
     items = {item.get("id", ""): item for item in descendants(opf, "item")}
     chapters = _chapters(package, root, list(items.values()))
     documents: list[ParsedDocument] = []
@@ -76,14 +76,14 @@ def _chapters(package: Package, root: str, items: Iterable[ET.Element]) -> dict[
 
 
 def _note_ncx(package: Package, part: str, found: dict[str, str]) -> None:
-    for point in descendants(package.tree(part), "navPoint"):
+    for point in descendants(package.tree(part, named_doctype=True), "navPoint"):
         label, content = child(point, "navLabel", "text"), child(point, "content")
         if label is not None and content is not None:
             found.setdefault(resolve(part, content.get("src", "")), one_line(label.text or ""))
 
 
 def _note_nav(package: Package, part: str, found: dict[str, str]) -> None:
-    for link in descendants(package.tree(part), "a"):
+    for link in descendants(package.tree(part, named_doctype=True), "a"):
         title = one_line("".join(link.itertext()))
         found.setdefault(resolve(part, link.get("href", "")), title)
 

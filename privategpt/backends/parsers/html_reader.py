@@ -111,6 +111,7 @@ class HtmlReader(HTMLParser):
         self._preformatted = 0
         self._tables: list[MergedRows | None] = []  # None is a table for layout alone
         self._lists: list[_Numbers | None] = []
+        self._navigations = 0  # their lists show no numbers
         self._number = ""
         self._raised_from: int | None = None
         self._in_guide = False
@@ -168,8 +169,10 @@ class HtmlReader(HTMLParser):
         if self._heading is None or "".join(self._text).strip():
             self._end_block()
         self._list_item = tag in {"li", "dt", "dd", "option"}
+        self._navigations += tag == "nav"
         if tag in _LISTS:
-            self._lists.append(_Numbers.of(attributes) if tag == "ol" else None)
+            counts = tag == "ol" and not self._navigations
+            self._lists.append(_Numbers.of(attributes) if counts else None)
         elif tag == "li":
             numbers = self._lists[-1] if self._lists else None
             self._number = numbers.next(attributes.get("value")) if numbers else ""
@@ -201,6 +204,8 @@ class HtmlReader(HTMLParser):
             self._heading = None
             if tag in _LISTS and self._lists:
                 self._lists.pop()
+            if tag == "nav":
+                self._navigations = max(0, self._navigations - 1)
             if tag == "li" or tag in _LISTS:
                 self._number = ""
         elif self._math:

@@ -88,7 +88,7 @@ class NumberFormat:
         if self.kind != "number" and 0 <= number < _LAST_DAY:
             return _moment(number, self.kind, epoch)
         # Stored with 17 digits (0.1 + 0.2 style); shown, as spreadsheets do, with 15.
-        plain = value if value.lstrip("-").isdigit() else f"{number:.15g}"
+        plain = value if value.lstrip("-").isdecimal() else f"{number:.15g}"
         return self._formatted(plain) if self.sections else plain
 
     def _formatted(self, plain: str) -> str:

@@ -69,7 +69,7 @@ class _Reader:
         if name == "h":
             level = attribute(block, "outline-level") or "1"
             title = "".join(self._pieces(block))
-            self.builder.heading(title, int(level) if level.isdigit() else 1)
+            self.builder.heading(title, int(level) if level.isdecimal() else 1)
             self._flush_pending()
         elif name == "p":
             self.builder.add("".join(self._pieces(block)))
@@ -93,7 +93,7 @@ class _Reader:
             name = local(inner)
             if name == "s":
                 count = attribute(inner, "c") or "1"
-                yield " " * min(int(count) if count.isdigit() else 1, _MAX_BLANKS)
+                yield " " * min(int(count) if count.isdecimal() else 1, _MAX_BLANKS)
             elif name == "tab":
                 yield "\t"
             elif name == "line-break":
@@ -149,4 +149,4 @@ class _Reader:
 
 def _count(element: ET.Element, name: str) -> int:
     value = attribute(element, name) or "1"
-    return max(1, int(value)) if value.isdigit() else 1
+    return max(1, int(value)) if value.isdecimal() else 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,6 +32,9 @@ from privategpt.backends.parsers.kinds import ZIP_DAMAGE
 from privategpt.domain.errors import CorruptFile, EncryptedFile
 
 _XML_SUFFIXES = (".xml", ".rels", ".opf", ".ncx", ".xhtml", ".html", ".htm")
+_NAMED_DOCTYPE = re.compile(
+    rb"""<!DOCTYPE\s[^<>\[\]"']*(?:"[^"<>\[\]]*"[^<>\[\]"']*|'[^'<>\[\]]*'[^<>\[\]"']*){0,2}>"""
+)
 _ENCRYPTED_FLAG = 1
 _STREAM_BYTES = 1 << 18
 
@@ -52,7 +56,7 @@ class XmlHandlers(Protocol):
 
 
 class _NoDoctype(ET.TreeBuilder):
-    """Builds a tree and refuses a DOCTYPE."""
+    """Builds a tree and refuses a DOCTYPE, the door of entity bombs and of text lost in silence."""
 
     def doctype(self, name: str, *_: str | None) -> None:
         """Called by the parser where a document type declaration stands."""
@@ -113,11 +117,13 @@ class Package:
         except ZIP_DAMAGE as error:
             raise CorruptFile(f"The file's part {name!r} is damaged") from error
 
-    def tree(self, name: str) -> ET.Element:
-        """The member as an XML tree."""
+    def tree(self, name: str, *, named_doctype: bool = False) -> ET.Element:
+        """The member as an XML tree. With `named_doctype` it may name a document type, as parts of
+        older books do, though not define one.
+        """
         data = self.read(name)
         require(data.count(b"<") <= MAX_XML_TAGS, f"{name!r} has too many elements")
-        return parse_xml(data, name)
+        return parse_xml(_NAMED_DOCTYPE.sub(b"", data, 1) if named_doctype else data, name)
 
     def optional_tree(self, name: str) -> ET.Element | None:
         """The member as an XML tree, or None where there is no such member."""

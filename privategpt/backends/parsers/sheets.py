@@ -145,13 +145,13 @@ class _SheetCells:
         tag = name.rpartition("}")[2]
         if tag == "row":
             given = attributes.get("r", "")
-            self._row_number = int(given) if given.isdigit() else self._row_number + 1
+            self._row_number = int(given) if given.isdecimal() else self._row_number + 1
             self._row, self._column = {}, 0
         elif tag == "c":
             self._column = _column_of(attributes.get("r", "")) or self._column + 1
             style = attributes.get("s", "")
             kind = attributes.get("t", "n")
-            self._cell = _Cell(self._column, kind, int(style) if style.isdigit() else 0)
+            self._cell = _Cell(self._column, kind, int(style) if style.isdecimal() else 0)
         elif tag == "rPh":
             self._in_guide = True
         self._reads = tag in {"v", "t"}
@@ -194,7 +194,7 @@ class _SheetCells:
     def _shown(self, cell: _Cell) -> str:
         value = "".join(cell.value)
         if cell.kind == "s":
-            known = value.isdigit() and int(value) < len(self._strings)
+            known = value.isdecimal() and int(value) < len(self._strings)
             return self._strings[int(value)] if known else ""
         if cell.kind == "b":
             return "TRUE" if value == "1" else "FALSE" if value else ""

@@ -116,7 +116,7 @@ def _own_level(style: ET.Element) -> int | None:
 
 def _level(outline: ET.Element) -> int:
     value = attribute(outline, "val") or ""
-    return int(value) + 1 if value.isdigit() and int(value) < 9 else 0
+    return int(value) + 1 if value.isdecimal() and int(value) < 9 else 0
 
 
 def _notes(package: Package, main: str, kind: str) -> dict[str, str]:
