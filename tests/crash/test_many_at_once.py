@@ -36,7 +36,8 @@ async def test_sixteen_clients_with_twenty_files_each_lose_and_double_nothing(
         async def client(number: int) -> None:
             for file in range(FILES):
                 name = f"{'all' if file % 2 else number}-{file}.txt"
-                path = folder / name
+                # Each writes its own: another client's would be empty for a moment.
+                path = folder / f"{number}-{file}.upload"
                 path.write_text(f"Otter {name} swims.\fHeron {name} stands.", encoding="utf-8")
                 upload = Upload(path=path, name=name)
                 await library.ingestion.ingest(IngestRequest(upload=upload, tenant=library.tenant))
