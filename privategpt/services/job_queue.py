@@ -61,12 +61,15 @@ class TurnQueue:
         self._waiting.setdefault(entry.job.tenant, deque()).append(entry)
         self._added.release()
 
-    def remove(self, entry: Entry) -> None:
-        """It waits no more."""
-        queue = self._waiting[entry.job.tenant]
+    def remove(self, entry: Entry) -> bool:
+        """It waits no more; False where it does not wait."""
+        queue = self._waiting.get(entry.job.tenant, deque())
+        if entry not in queue:
+            return False
         queue.remove(entry)
         if not queue:
             del self._waiting[entry.job.tenant]
+        return True
 
     async def next(self) -> Entry:
         """Wait for a job, and take the oldest of the tenant whose turn it is."""

@@ -135,7 +135,7 @@ class Jobs:
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
-        for entry in self._entries.values():
+        for entry in list(self._entries.values()):
             await entry.room.aclose()
 
     async def tend(self) -> None:
@@ -168,13 +168,14 @@ class Jobs:
             await self._enter_room(entry)
             await self._uploads.keep(job.job_id, request.upload.path)
             await self._store.add(job)
-        except BaseException:
-            del self._entries[job.job_id]
-            await entry.room.aclose()
-            await self._drop_upload(job)
+        except BaseException as error:
+            await asyncio.shield(self._withdraw(entry, error))
             raise
         self._enqueue(entry)
-        return job
+        if entry.job.cancel_asked:  # while it was being stored
+            self._queue.remove(entry)
+            await self._end(entry, cancelled(entry.job, at=self._now()))
+        return entry.job
 
     async def job(self, tenant: str, job_id: str) -> Job:
         """A job as it is now. Raises `NotFound`."""
@@ -250,6 +251,20 @@ class Jobs:
         self._entries[entry.job.job_id] = entry
         self._queue.add(entry)
 
+    async def _withdraw(self, entry: Entry, error: BaseException) -> None:
+        """End what is not acknowledged, also in the store: a commit's answer can be lost, and the
+        client may leave before it.
+        """
+        left = isinstance(error, asyncio.CancelledError)
+        job, at = entry.job, self._now()
+        ended = cancelled(job, at=at) if left else failed(job, failure_of(error), at=at)
+        await entry.room.aclose()
+        await self._note(ended)
+        del self._entries[job.job_id]
+        entry.become(ended)
+        entry.ended.set()
+        await self._drop_upload(ended)
+
     async def _resume(self, job: Job, *, is_kept: bool) -> None:
         entry = Entry(job=queued_again(job), now=self._now)
         ended = await self._ended_before_its_turn(entry, is_kept=is_kept)
@@ -324,12 +339,10 @@ class Jobs:
 
     async def _cancel(self, entry: Entry) -> None:
         """Return when it has ended, one way or the other."""
-        was_asked = entry.job.cancel_asked
         entry.become(replace(entry.job, cancel_asked=True))
         if entry.task is not None:
             entry.task.cancel()
-        elif not was_asked:
-            self._queue.remove(entry)
+        elif self._queue.remove(entry):
             await self._end(entry, cancelled(entry.job, at=self._now()))
         await entry.ended.wait()
 

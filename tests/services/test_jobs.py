@@ -352,6 +352,64 @@ async def test_a_job_that_waits_is_cancelled_and_never_begun(background: Backgro
     assert background.library.parser.parsed == ["b.txt"]
 
 
+class SlowToAnswer(FakeJobStore):
+    """Has stored a job well before it says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored, self.gate = asyncio.Event(), asyncio.Event()
+        self.answer: Exception | None = None
+
+    async def add(self, job: Job) -> None:
+        await super().add(job)
+        self.stored.set()
+        await self.gate.wait()
+        if self.answer is not None:
+            raise self.answer
+
+
+async def test_a_job_can_be_cancelled_while_it_is_being_stored(background: Background) -> None:
+    background.store = store = SlowToAnswer()
+    async with background.running() as jobs:
+        submitting = asyncio.create_task(jobs.submit(background.request()))
+        await store.stored.wait()
+        (job,) = await jobs.jobs("ann", limit=9)
+        cancelling = [asyncio.create_task(jobs.cancel("ann", job.job_id)) for _ in range(2)]
+        await asyncio.sleep(0)
+        store.gate.set()
+        ends = [await submitting, *await asyncio.gather(*cancelling)]
+        assert [each.state for each in ends] == ["cancelled"] * 3
+        other = await ended(jobs, await jobs.submit(background.request("b.txt")))
+    assert (other.state, await names(background)) == ("done", ["b.txt"])
+    assert (await store.find("ann", job.job_id)).state == "cancelled"
+    assert await background.uploads.names() == frozenset()
+
+
+@pytest.mark.parametrize("left", [True, False])
+async def test_a_job_that_is_stored_and_not_acknowledged_ends(
+    left: bool, background: Background
+) -> None:
+    background.store = store = SlowToAnswer()
+    async with background.running() as jobs:
+        submitting = asyncio.create_task(jobs.submit(background.request()))
+        await store.stored.wait()
+        (job,) = await jobs.jobs("ann", limit=9)
+        watching = asyncio.create_task(ended(jobs, job))
+        cancelling = asyncio.create_task(jobs.cancel("ann", job.job_id))
+        await asyncio.sleep(0)
+        if left:
+            submitting.cancel()
+        else:
+            store.answer = EngineUnavailable("no answer")
+            store.gate.set()
+        with pytest.raises(asyncio.CancelledError if left else EngineUnavailable):
+            await submitting
+        state = "cancelled" if left else "failed"
+        assert (await watching).state == (await cancelling).state == state
+    assert (await store.find("ann", job.job_id)).state == state
+    assert await background.uploads.names() == frozenset()
+
+
 async def test_a_job_in_work_is_cancelled_and_leaves_nothing(background: Background) -> None:
     background.library.embedding = embedding = GatedEmbedding()
     async with background.running() as jobs:
