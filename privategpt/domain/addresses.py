@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 
 def is_loopback(host: str) -> bool:
@@ -11,3 +12,8 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def is_loopback_url(url: str) -> bool:
+    """Whether `url` leads to the own machine."""
+    return is_loopback(urlsplit(url).hostname or "")

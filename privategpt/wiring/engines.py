@@ -38,6 +38,7 @@ def context_tokens(settings: Settings) -> int | None:
 
 
 async def start_llm(settings: LlmSettings) -> LanguageModel:
+    """The configured language model."""
     from privategpt.backends.llm.timeouts import Timeouts
 
     timeouts = Timeouts(
@@ -76,12 +77,13 @@ async def start_llm(settings: LlmSettings) -> LanguageModel:
 
 
 async def load_embedding(settings: EmbeddingSettings) -> EmbeddingModel:
+    """The configured embedding model."""
     if settings.mode == "openai":
         from privategpt.backends.embedding.encoder import Prompts
         from privategpt.backends.embedding.openai_compatible import connect_openai_compatible
 
         return await connect_openai_compatible(
-            base_url=settings.base_url,
+            base_url=required("embedding.base_url", settings.base_url),
             api_key=secret(settings.api_key),
             model=settings.model,
             dimensions=settings.dimensions,
@@ -97,10 +99,12 @@ async def load_embedding(settings: EmbeddingSettings) -> EmbeddingModel:
 
         return await asyncio.to_thread(
             load_llamaindex,
-            settings.llamaindex_class,
+            required("embedding.llamaindex_class", settings.llamaindex_class),
             settings.llamaindex_args,
             dimensions=settings.dimensions,
             max_tokens=settings.max_tokens,
+            batch_size=settings.batch_size,
+            timeout_s=settings.timeout_s,
         )
     from privategpt.backends.embedding.sentence_transformers import load_sentence_transformers
 

@@ -209,7 +209,7 @@ async def test_a_server_may_be_down_at_start_if_the_dimensions_are_known() -> No
 
 async def test_a_server_needs_a_model_name() -> None:
     with pytest.raises(InvalidSettings, match=r"embedding\.model"):
-        await connect_openai_compatible(base_url=None, api_key=None, model=None)
+        await connect_openai_compatible(base_url="http://127.0.0.1:9/v1", api_key=None, model=None)
 
 
 async def test_prompts_are_sent_before_the_texts_and_are_part_of_the_fingerprint(

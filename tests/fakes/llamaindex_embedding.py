@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from tests.fakes.embedding import bag_of_words
@@ -23,3 +25,13 @@ class WordEmbedding(BaseEmbedding):
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return self._get_text_embedding(query)
+
+
+class CountingEmbedding(WordEmbedding):
+    """Remembers how many texts came at once, in all instances."""
+
+    batches: ClassVar[list[int]] = []
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        self.batches.append(len(texts))
+        return super()._get_text_embeddings(texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterable, Sized
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
@@ -52,14 +52,17 @@ def of_scalars(*, null: bool) -> BeforeValidator:
     taken = (str, int, float, bool, NoneType) if null else (str, int, float, bool)
 
     def check(value: object) -> object:
-        values = cast("dict[str, object]", value).values() if isinstance(value, dict) else ()
-        if not all(isinstance(one, taken) for one in values):
+        if not all(isinstance(one, taken) for one in _values(value)):
             raise PydanticCustomError(
                 "scalars_type", "Values should be strings, numbers or booleans"
             )
         return value
 
     return BeforeValidator(check)
+
+
+def _values(value: object) -> Iterable[object]:
+    return cast("dict[str, object]", value).values() if isinstance(value, dict) else ()
 
 
 def _keys(value: object) -> int:

@@ -7,12 +7,14 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import httpx2
 import openai
 
 from privategpt.backends.embedding.encoder import NO_PROMPTS, Prompts
 from privategpt.backends.embedding.limits import cut_to_window
 from privategpt.backends.embedding.tokenizer import EstimatedTokenizer, encodable
 from privategpt.backends.embedding.vectors import decode_base64, unit_vector
+from privategpt.backends.openai_client import make_http_client, make_openai_client
 from privategpt.domain.errors import (
     EngineFailed,
     EngineTimedOut,
@@ -152,7 +154,7 @@ class OpenAICompatibleModel:
 
 async def connect_openai_compatible(
     *,
-    base_url: str | None,
+    base_url: str,
     api_key: str | None,
     model: str | None,
     dimensions: int | None = None,
@@ -168,10 +170,8 @@ async def connect_openai_compatible(
     """
     if model is None:
         raise InvalidSettings("Setting 'embedding.model' must name the server's model")
-    # A server without keys wants none, but the client insists on a value.
-    client = openai.AsyncOpenAI(
-        base_url=base_url, api_key=api_key or "none", timeout=timeout_s, max_retries=_RETRIES
-    )
+    http = make_http_client(base_url, timeout=httpx2.Timeout(timeout_s))
+    client = make_openai_client(base_url, api_key=api_key, http=http, max_retries=_RETRIES)
     try:
         native = await _native_dimensions(client, model)
     except Unavailable:

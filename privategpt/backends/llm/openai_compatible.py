@@ -11,7 +11,6 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import httpx2
 import openai
@@ -25,7 +24,7 @@ from privategpt.backends.llm.tool_calls import ToolCallReader
 from privategpt.backends.llm.wire_chunks import ChunkReader
 from privategpt.backends.llm.wire_errors import VENDOR_ERRORS, VendorError, translate
 from privategpt.backends.llm.wire_requests import WireObject, chat_body, wire_messages
-from privategpt.domain.addresses import is_loopback
+from privategpt.backends.openai_client import NO_KEY, make_http_client, make_openai_client
 from privategpt.domain.answers import GenerationEvent, GenerationFinished, Usage
 from privategpt.domain.conversation import GenerationRequest, Message
 from privategpt.domain.errors import (
@@ -45,8 +44,6 @@ AFTER_FINISH_S = 5.0
 CONTROL_TIMEOUT_S = 15.0
 """For the small calls: models, props, tokenize."""
 _NOT_OFFERED = frozenset({404, 405, 501})
-KEEPALIVE_S = 3.0
-"""Shorter than the 5 s after which llama.cpp and uvicorn (vLLM) close an idle connection."""
 
 T = TypeVar("T")
 
@@ -75,10 +72,11 @@ class OpenAICompatibleModel:
         self._default_max_tokens = default_max_tokens
         self._timeouts = timeouts
         self._facts: EngineFacts | None = None
-        # The client insists on a key; servers without keys ignore it.
-        key = api_key or "none"
-        http = _http_client(base_url, timeouts=timeouts)
-        self._client = _client(base_url, api_key=key, http=http)
+        key = api_key or NO_KEY
+        longest_s = max(timeouts.first_byte_s, timeouts.between_bytes_s)
+        timeout = httpx2.Timeout(longest_s, connect=timeouts.connect_s)
+        http = make_http_client(base_url, timeout=timeout)
+        self._client = make_openai_client(base_url, api_key=key, http=http)
         self._streams = ChatStreams(http, base_url=base_url, api_key=key)
 
     @property
@@ -290,35 +288,6 @@ async def _twice(call: Callable[[], Awaitable[T]]) -> T:
         raise
     except (openai.APIConnectionError, httpx2.RequestError):
         return await call()
-
-
-def _http_client(base_url: str, *, timeouts: Timeouts) -> httpx2.AsyncClient:
-    # A proxy from the environment is for the world outside: to loopback it would carry the
-    # prompt off this machine. Redirects are not followed: they would carry our key elsewhere.
-    return httpx2.AsyncClient(
-        trust_env=not is_loopback(urlsplit(base_url).hostname or ""),
-        follow_redirects=False,
-        limits=httpx2.Limits(
-            max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S
-        ),
-        timeout=httpx2.Timeout(
-            max(timeouts.first_byte_s, timeouts.between_bytes_s), connect=timeouts.connect_s
-        ),
-    )
-
-
-def _client(base_url: str, *, api_key: str, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
-    client = openai.AsyncOpenAI(
-        base_url=base_url,
-        api_key=api_key,
-        max_retries=0,
-        http_client=http,
-        timeout=http.timeout,
-    )
-    # The client would take these from the environment, which only settings may read.
-    client.organization = None
-    client.project = None
-    return client
 
 
 def _refuse_unsupported(request: GenerationRequest, facts: EngineFacts) -> None:

@@ -10,8 +10,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
+import httpx2
 import openai
 
+from privategpt.backends.openai_client import make_http_client, make_openai_client
 from privategpt.domain.errors import (
     EngineFailed,
     EngineTimedOut,
@@ -69,10 +71,8 @@ def connect_openai_compatible_reranker(
     """Make the client; nothing is asked yet. Raises `InvalidSettings` without a model."""
     if model is None:
         raise InvalidSettings("Setting 'rerank.model' must name the server's model")
-    # A server without keys wants none, but the client insists on a value.
-    client = openai.AsyncOpenAI(
-        base_url=base_url, api_key=api_key or "none", timeout=timeout_s, max_retries=_RETRIES
-    )
+    http = make_http_client(base_url, timeout=httpx2.Timeout(timeout_s))
+    client = make_openai_client(base_url, api_key=api_key, http=http, max_retries=_RETRIES)
     return OpenAICompatibleReranker(client=client, model=model)
 
 

@@ -33,6 +33,7 @@ from privategpt.backends.vectors.points import (
 from privategpt.backends.vectors.quantization import GRAPH_REACH, Quantization, oversampling
 from privategpt.backends.vectors.server_errors import server_errors
 from privategpt.backends.vectors.words import WordEncoder
+from privategpt.domain.addresses import is_loopback_url
 from privategpt.domain.errors import EmbeddingModelChanged, EngineFailed
 from privategpt.domain.library import Hit, IndexedChunk, VectorQuery
 
@@ -224,12 +225,16 @@ async def open_server_index(
     `replace` drops what the collection held, of whatever model: for `reindex`. Raises
     `Unavailable` where the server does not answer, and `EmbeddingModelChanged`.
     """
+    # A proxy of the environment is for the world outside: it would carry titles off this machine.
+    proxied = not is_loopback_url(url)
     client = AsyncQdrantClient(
         url=url,
         api_key=api_key,
         prefer_grpc=prefer_grpc,
+        grpc_options={"grpc.enable_http_proxy": int(proxied)},
         timeout=math.ceil(timeout_s),
         check_compatibility=False,  # it would print warnings from a thread of its own
+        trust_env=proxied,
     )
     index = ServerIndex(
         client=client,

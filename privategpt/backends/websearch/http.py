@@ -58,11 +58,18 @@ class BoundedClient:
     """Asks one provider's server, over connections that are kept.
 
     No redirect is followed and no cookie kept, so nothing is sent anywhere but to the address
-    that the operator set, and no account's search is tied to another's.
+    that the operator set, and no account's search is tied to another's. Unless `proxied`, no proxy
+    of the environment is asked either.
     """
 
     def __init__(
-        self, *, provider: str, headers: Mapping[str, str], deadline_s: float, max_bytes: int
+        self,
+        *,
+        provider: str,
+        headers: Mapping[str, str],
+        deadline_s: float,
+        max_bytes: int,
+        proxied: bool = True,
     ) -> None:
         self._provider = provider
         self._deadline_s = deadline_s
@@ -73,6 +80,7 @@ class BoundedClient:
             timeout=deadline_s,
             limits=httpx.Limits(max_connections=MAX_CONNECTIONS),
             follow_redirects=False,
+            trust_env=proxied,
         )
 
     async def ask(self, question: Question) -> Answer:

@@ -19,6 +19,7 @@ from privategpt.backends.websearch.http import (
     read_object,
     require_address,
 )
+from privategpt.domain.addresses import is_loopback_url
 from privategpt.domain.errors import EngineFailed
 from privategpt.domain.websearch import WebResult
 
@@ -64,6 +65,8 @@ class SearxngSearch:
             headers={"Accept": "text/html, application/json"},
             deadline_s=deadline_s,
             max_bytes=max_bytes,
+            # A proxy is for the world outside: it would carry the question off this machine.
+            proxied=not is_loopback_url(url),
         )
 
     async def search(self, query: str, *, limit: int) -> list[WebResult]:
