@@ -64,9 +64,14 @@ class ModelCatalog:
         for profile in self.profiles:
             if profile.id == model:
                 return profile
-        if self.refuse_unknown:
-            raise unknown_model()
-        return self.profiles[0]
+        if not self.refuse_unknown:
+            return self.profiles[0]
+        if model in self.ids:
+            raise ModelNotFound(
+                "This model embeds or reranks, and writes no answers; GET /v1/models lists others",
+                param="model",
+            )
+        raise unknown_model()
 
     def check_served(self, model: str | None) -> None:
         """Raise `ModelNotFound` unless `model` may be named for embeddings and for reranking.

@@ -97,6 +97,25 @@ def test_the_canonical_order_holds_for_every_answer(data: st.DataObject, choices
         assert [part for part in own if "sources" in part] == own[-1:]
 
 
+def test_in_one_piece_every_prompts_answer_has_the_sources_of_that_prompt() -> None:
+    first, second = web_source(1), web_source(2)
+    encoder = ChatEncoder(head=reply_head(), views=ALL_VIEWS, choices=2, include_usage=True)
+    events: list[AnswerEvent] = []
+    for begin, found in ((0, first), (2, second)):
+        events.append(AnswerStarted(sources=(found,)))
+        events += [ChoiceFinished(FinishReason.STOP, choice=begin + at) for at in range(2)]
+    events.append(UsageCounted(Usage(prompt_tokens=1, completion_tokens=1)))
+    whole = reply([chunk for event in events for chunk in encoder.encode(event)])
+    OpenAICompletion.model_validate(whole)
+    shown = [choice["message"].get("sources", whole["sources"]) for choice in whole["choices"]]
+    assert [numbered["url"] for (numbered,) in shown] == [
+        "https://example.org/1",
+        "https://example.org/1",
+        "https://example.org/2",
+        "https://example.org/2",
+    ]
+
+
 class TestViews:
     def test_chunks_are_privategpts(self) -> None:
         (finish,) = finishes(grounded_answer().events)

@@ -211,6 +211,13 @@ class TestModels:
             assert response.json()["error"]["code"] == "model_not_found"
             assert response.json()["error"]["param"] == "model"
 
+    async def test_a_listed_model_that_writes_no_answers_is_told_so(
+        self, client: httpx.AsyncClient
+    ) -> None:
+        response = await client.post(CHAT, json={**HELLO, "model": "all-minilm"})
+        assert response.status_code == 404
+        assert "writes no answers" in response.json()["error"]["message"]
+
     async def test_an_operator_may_let_every_id_mean_the_first(
         self, edge: Edge, client: httpx.AsyncClient
     ) -> None:

@@ -215,10 +215,14 @@ class ChatFold:
 
     def reply(self) -> Json:
         """The reply. What belongs to the first choice and stands at the top level in a stream
-        stands there; the other choices carry their own.
+        stands there; the other choices carry their own, and those of another prompt its numbered
+        sources with their message, as a choice's `sources` are chunks.
         """
-        choices = [_choice_json(index, choice) for index, choice in sorted(self._choices.items())]
         first = self._choices[0].shown if 0 in self._choices else {}
+        choices = [
+            _choice_json(index, choice, first=first)
+            for index, choice in sorted(self._choices.items())
+        ]
         reply: Json = {
             "id": self._first["id"],
             "object": self._first["object"].removesuffix(".chunk"),
@@ -245,7 +249,7 @@ def _joined(before: Json | None, part: Json) -> Json:
     return {**before, "arguments": before["arguments"] + part["arguments"]}
 
 
-def _choice_json(index: int, choice: _Choice) -> Json:
+def _choice_json(index: int, choice: _Choice, *, first: Json) -> Json:
     text = "".join(choice.text)
     calls = [call for _, call in sorted(choice.calls.items())]
     called = bool(calls) or choice.function_call is not None
@@ -260,6 +264,9 @@ def _choice_json(index: int, choice: _Choice) -> Json:
         message["tool_calls"] = calls
     if choice.function_call is not None:
         message["function_call"] = choice.function_call
+    sources = choice.shown.get("sources")
+    if sources is not None and sources != first.get("sources"):
+        message["sources"] = sources
     logprobs = {"content": choice.logprobs, "refusal": None} if choice.logprobs else None
     reply: Json = {
         "index": index,

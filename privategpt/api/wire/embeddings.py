@@ -11,8 +11,7 @@ from pydantic import Field
 from privategpt.api.wire.body import Body, Items, TokenIds
 from privategpt.domain.errors import InvalidRequest
 from privategpt.domain.ports import Embeddings, Vector
-
-MAX_INPUTS = 2048
+from privategpt.services.embeddings import MAX_INPUTS
 
 Texts = Annotated[Items[str], Field(max_length=MAX_INPUTS)]
 

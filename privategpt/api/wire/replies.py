@@ -156,8 +156,18 @@ class OpenAIDelta(Reply):
     annotations: list[Annotation] | None = None
 
 
+class NumberedSource(Reply):
+    """What the marker `[index]` stands for; 1-based."""
+
+    index: int
+    title: str
+    url: str
+
+
 class OpenAIMessage(Reply):
-    """The message in one piece."""
+    """The message in one piece. `sources` are there where they are not the reply's: with several
+    prompts, those of each but the first.
+    """
 
     role: Literal["assistant", "system", "user"] = "assistant"
     content: str | None
@@ -166,14 +176,7 @@ class OpenAIMessage(Reply):
     reasoning_content: str | None = None
     tool_calls: list[ToolCallOut] | None = None
     function_call: FunctionCallOut | None = None
-
-
-class NumberedSource(Reply):
-    """What the marker `[index]` stands for; 1-based."""
-
-    index: int
-    title: str
-    url: str
+    sources: list[NumberedSource] | None = None
 
 
 class VerificationOut(Reply):
