@@ -200,7 +200,9 @@ def test_rtf_is_read_by_its_fonts_groups_and_tables(tmp_path: Path) -> None:
         "ソルМир café€5 😀!",
         "shown\\{}\\",
         "A1 | B1 more\nA2 | B2",
-        "“q”—unicodea notelink",
+        "“q”—unicodelink",
+        "a note",
+        "running",
     ]
     assert document.headings == (Heading(start=0, level=1, title="Heading"),)
     assert parsed.metadata == {"title": "A plan", "author": "The Office", "year": 2004}
@@ -271,6 +273,26 @@ def test_a_page_saved_as_mail_has_its_headings_and_not_its_styling(tmp_path: Pat
     assert document.text == shown
     assert document.headings == (Heading(start=shown.index("Restart"), level=1, title="Restart"),)
     assert parsed.metadata == {"title": "Runbook"}
+
+
+def test_rtf_has_the_numbers_of_lists_notes_behind_and_headers_once(tmp_path: Path) -> None:
+    rtf = (
+        r"{\rtf1{\header Firm\par}{\headerf Firm}{\footer 12}{\listtext 1.\tab}First{\pntext 2.}"
+        r"Second\par{\listtext \'b7\tab}Bullet{\listtext o}s\par 10{\super 6} m\super 2\nosupersub"
+        r" x{\super th}{\pict{\footnote no}}\par A claim{\footnote \pard Its source.\par p. 3}, so"
+        r".{\*\annotation{\*\atnref 1}Really?}\par\trowd\intbl Cell{\footnote of it}\cell\row}"
+    )
+    assert read_one(tmp_path, "a.rtf", rtf).split("\n\n") == [
+        "1. First2. Second",
+        "Bullets",
+        "10⁶ m²xth",
+        "A claim, so.",
+        "Its source. p. 3",
+        "Comment: Really?",
+        "Cell",
+        "of it",
+        "Firm",
+    ]
 
 
 def test_a_message_of_apples_mail_is_as_long_as_it_says(tmp_path: Path) -> None:

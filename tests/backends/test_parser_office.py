@@ -372,7 +372,7 @@ def test_an_opendocument_text_has_its_notes_boxes_and_lists(tmp_path: Path) -> N
         "Heading",
         "The note",
         "a   b\tc\ndef",
-        "remark",
+        "Comment by Ed: remark",
         "boxed",
         "item",
     ]
@@ -397,7 +397,7 @@ def test_opendocument_sheets_repeat_what_is_stored_once(tmp_path: Path) -> None:
     )
     (document,) = read(tmp_path, "a.ods", opendocument("spreadsheet", body)).documents
     assert document.page_label == "Ducks"
-    assert document.text == "2 | 2 | x\nv\nv\n\nnote"
+    assert document.text == "2 | 2 | x\nv\nv\n\nComment: note"
 
 
 def test_opendocument_slides_are_numbered(tmp_path: Path) -> None:

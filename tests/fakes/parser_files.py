@@ -19,7 +19,7 @@ _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 _R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
 _S = f'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" {_R}'
 _RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_ODF = (
+ODF = (
     'xmlns:office="urn:o" xmlns:text="urn:t" xmlns:table="urn:tb" xmlns:draw="urn:d"'
     ' xmlns:meta="urn:m" xmlns:dc="urn:dc"'
 )
@@ -117,7 +117,7 @@ def xlsx(sheets: Mapping[str, str], *, strings: str = "", styles: str = "", **ex
 def opendocument(kind: str, body: str, **members: str) -> bytes:
     """An OpenDocument file: `kind` is text, spreadsheet or presentation."""
     content = (
-        f"<office:document-content {_ODF}><office:body><office:{kind}>{body}</office:{kind}>"
+        f"<office:document-content {ODF}><office:body><office:{kind}>{body}</office:{kind}>"
         "</office:body></office:document-content>"
     )
     return zipped(

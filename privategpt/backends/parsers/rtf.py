@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from privategpt.backends.parsers.bounds import MAX_TEXT_CHARS, require
-from privategpt.backends.parsers.cleaning import DocumentBuilder, table_row
+from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line, raised, table_row
 from privategpt.backends.parsers.file_metadata import facts
 from privategpt.domain.documents import Metadata, ParsedFile
 
@@ -20,11 +20,21 @@ _TOKEN = re.compile(
 )
 _SKIPPED = frozenset(
     b"colortbl stylesheet listtable listoverridetable revtbl rsidtbl generator pict object"
-    b" header headerl headerr headerf footer footerl footerr footerf ftnsep ftnsepc aftnsep"
-    b" themedata colorschememapping datastore latentstyles xmlnstbl fldinst nonshppict filetbl"
-    b" bkmkstart bkmkend template private xe tc nesttableprops nonesttables listtext pntext"
-    b" annotation atrfstart atrfend atnref".split()
+    b" ftnsep ftnsepc aftnsep themedata colorschememapping datastore latentstyles xmlnstbl fldinst"
+    b" nonshppict filetbl bkmkstart bkmkend template private xe tc nesttableprops nonesttables"
+    b" atrfstart atrfend atnref".split()
 )
+_ASIDES = {
+    **dict.fromkeys(
+        b"header headerl headerr headerf footer footerl footerr footerf".split(), "running"
+    ),
+    **{b"footnote": "note", b"annotation": "comment", b"listtext": "number", b"pntext": "number"},
+}
+"""What stands in the middle of a paragraph and is read elsewhere."""
+
+_LOOKS = frozenset(b"plain v deleted super nosupersub sub".split())
+_NUMBER = re.compile(r"\(?\w{1,9}(?:\.\w{1,9}){0,8}(?:[.):]|(?<=\d))")
+"""What counts. A bullet is a letter too, of a font without letters."""
 _INFO = {b"title": "title", b"author": "author"}
 _CHARACTERS = {
     **{b"tab": "\t", b"line": "\n", b"lquote": "‘", b"rquote": "’", b"ldblquote": "“"},
@@ -49,6 +59,7 @@ class _State:
     skip_after_unicode: int = 1
     in_table: bool = False
     hidden: bool = False
+    raised: bool = False
     outline: int | None = None
     outer: str = "text"
 
@@ -80,6 +91,9 @@ class _RtfReader:
         self._optional = False
         self._info: dict[str, list[str]] = {}
         self._chars = 0
+        self._aside: list[str] = []
+        self._notes: list[str] = []
+        self._running: dict[str, None] = {}
 
     @property
     def metadata(self) -> Metadata:
@@ -105,9 +119,12 @@ class _RtfReader:
             self._read_word(word, None if number is None else int(number), optional=optional)
 
     def end(self) -> None:
-        """Flush what the last paragraph left."""
+        """Flush what the last paragraph left; headers and footers come last, each once."""
         self._end_paragraph()
         self._end_row()
+        self._add_notes()
+        for line in self._running:
+            self.builder.add(line)
 
     def _read_brace(self, brace: bytes) -> None:
         self._flush_bytes()
@@ -115,8 +132,22 @@ class _RtfReader:
             self._stack.append(self._state)
             require(len(self._stack) < 10_000, "its groups are nested too deeply")
         elif self._stack:
-            self._state = self._stack.pop()
+            ended, self._state = self._state.destination, self._stack.pop()
+            if ended != self._state.destination and ended in _ASIDES.values():
+                self._end_aside(ended)
         self._to_skip = 0
+
+    def _end_aside(self, kind: str) -> None:
+        text = one_line(_join_surrogates("".join(self._aside)))
+        self._aside.clear()
+        if kind == "number" and _NUMBER.fullmatch(text):
+            self._text.append(f"{text} ")
+        elif kind == "note" and text:
+            self._notes.append(text)
+        elif kind == "comment" and text:
+            self._notes.append(f"Comment: {text}")
+        elif kind == "running" and any(map(str.isalpha, text)):
+            self._running.setdefault(text)
 
     def _read_symbol(self, symbol: bytes) -> None:
         if symbol == b"*":
@@ -152,6 +183,8 @@ class _RtfReader:
     def _read_destination(self, word: bytes, *, optional: bool) -> bool:
         if word in _SKIPPED:
             self._state = replace(self._state, destination="skipped")
+        elif word in _ASIDES and self._state.destination != "skipped":
+            self._state = replace(self._state, destination=_ASIDES[word], in_table=False)
         elif word == b"fonttbl":
             self._state = replace(self._state, destination="fonts")
         elif word == b"info":
@@ -163,7 +196,7 @@ class _RtfReader:
             self._state = replace(self._state, destination="twin", outer=self._state.destination)
         elif word == b"ud":
             self._state = replace(self._state, destination=self._state.outer)
-        elif word in {b"footnote", b"shptxt", b"fldrslt"}:
+        elif word in {b"shptxt", b"fldrslt"}:
             return True
         elif optional:
             # "Ignore what you do not know": but a shape's text stands in unknown groups.
@@ -175,23 +208,21 @@ class _RtfReader:
 
     def _read_property(self, word: bytes, number: int | None) -> None:
         value = 1 if number is None else number
-        if word == b"f":
+        if word in _LOOKS:
+            self._read_look(word, value)
+        elif word == b"f":
             self._state = replace(self._state, font=value)
         elif word == b"fcharset" and self._state.destination == "fonts":
             self._fonts[self._state.font] = _CHARSET_CODECS.get(value, "cp1252")
         elif word == b"deff":
             self._default_font = value
             self._state = replace(self._state, font=value)
-        elif word == b"plain":
-            self._state = replace(self._state, font=self._default_font, hidden=False)
         elif word == b"ansicpg":
             self._codepage = _codepage(value)
         elif word == b"mac":
             self._codepage = "mac_roman"
         elif word == b"uc":
             self._state = replace(self._state, skip_after_unicode=max(0, value))
-        elif word in {b"v", b"deleted"}:
-            self._state = replace(self._state, hidden=value != 0)
         elif word == b"outlinelevel":
             self._state = replace(self._state, outline=value)
         elif word == b"pard":
@@ -200,6 +231,14 @@ class _RtfReader:
             self._state = replace(self._state, in_table=True)
         elif word == b"yr" and self._state.destination == "skipped":
             self._info.setdefault("date", [str(value)])
+
+    def _read_look(self, word: bytes, value: int) -> None:
+        if word == b"plain":
+            self._state = replace(self._state, font=self._default_font, hidden=False, raised=False)
+        elif word in {b"v", b"deleted"}:
+            self._state = replace(self._state, hidden=value != 0)
+        else:
+            self._state = replace(self._state, raised=word == b"super" and value != 0)
 
     def _add_bytes(self, data: bytes) -> None:
         skipped = min(self._to_skip, len(data))
@@ -227,8 +266,13 @@ class _RtfReader:
     def _add_text(self, text: str) -> None:
         if self._state.hidden:
             return
+        text = raised(text) if self._state.raised else text
         if self._state.destination == "text":
             self._text.append(text)
+            self._chars += len(text)
+            require(self._chars <= MAX_TEXT_CHARS, "it has too much text")
+        elif self._state.destination in _ASIDES.values():
+            self._aside.append(text)
             self._chars += len(text)
             require(self._chars <= MAX_TEXT_CHARS, "it has too much text")
         elif self._state.destination in {"title", "author"}:
@@ -236,6 +280,8 @@ class _RtfReader:
 
     def _end_paragraph(self) -> None:
         self._flush_bytes()
+        if self._state.destination in _ASIDES.values():
+            self._aside.append("\n")
         if self._state.destination != "text":
             return
         if self._state.in_table:
@@ -249,6 +295,12 @@ class _RtfReader:
             self.builder.heading(text, self._state.outline + 1)
         else:
             self.builder.add(text)
+        self._add_notes()
+
+    def _add_notes(self) -> None:
+        for note in self._notes:
+            self.builder.add(note)
+        self._notes.clear()
 
     def _end_row(self) -> None:
         if line := table_row([_join_surrogates(cell) for cell in self._row]):
