@@ -199,9 +199,9 @@ class CitationsFound:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceFinished:
-    """A choice has ended. `grounded` is None where no context was asked for, `stop_sequence`
-    where it ended otherwise or nobody asked. `markers_removed` are those that named no source,
-    or one that says something else.
+    """A choice has ended. `grounded` is None where no context was asked for, or where tools are
+    called and nothing is supported yet; `stop_sequence` where it ended otherwise or nobody asked.
+    `markers_removed` are those that named no source, or one that says something else.
     """
 
     reason: FinishReason

@@ -37,6 +37,7 @@ from privategpt.grounding.lexical import read_terms
 from privategpt.grounding.links import LinkGuard
 from privategpt.grounding.markdown import CodeLexer, Piece
 from privategpt.grounding.markers import MarkerScanner
+from privategpt.grounding.removing import without_markers_but
 from privategpt.grounding.sentences import SentenceSplitter
 from privategpt.grounding.waiting import Sentence, Waiting, insert_marker
 from privategpt.grounding.weights import ATTRIBUTION_THRESHOLD, FLOOR
@@ -113,7 +114,7 @@ class Grounder:
         self._lexer = CodeLexer()
         allowed = self._options.addresses
         self._guard = None if allowed is None else LinkGuard(allowed=allowed)
-        self._scanner = MarkerScanner(sources=len(sources))
+        self._scanner = MarkerScanner(sources=len(sources), keep_unknown=True)
         self._splitter = SentenceSplitter()
         self._waiting = Waiting()
         self._attributor: Attributor | None = None
@@ -141,11 +142,10 @@ class Grounder:
         if self._guard:
             pieces = self._guard.feed(pieces)
         scan = self._scanner.feed_pieces(pieces)
-        self._removed += scan.removed
         return await self._settle(self._complete(scan.pieces)) + self._words()
 
     async def finish(self) -> Grounding:
-        """Release the rest; call once, when the model has ended.
+        """Release the rest: the model has ended, or goes on with something that is no text.
 
         Without markers nothing is checked: the answer counts as grounded if it had sources.
         """
@@ -155,7 +155,6 @@ class Grounder:
         if self._guard:
             pieces = self._guard.finish(pieces)
         scan = self._scanner.finish_pieces(pieces)
-        self._removed += scan.removed
         sentences = self._complete(scan.pieces)
         sentences += [self._waiting.take(len(rest)) for rest in self._splitter.finish()]
         text = await self._settle(sentences)
@@ -210,7 +209,8 @@ class Grounder:
 
     def _check(self, sentence: Sentence) -> _Check:
         text = sentence.claim
-        clauses = sentence.clauses if text.strip() else ()
+        is_cited = any(piece.number in self._sources for piece in sentence.pieces)
+        clauses = sentence.clauses if is_cited and text.strip() else ()
         short = bool(self._question) and is_short_answer(text)
         claim, required = (f"{self._question} {text}", text) if short else (text, "")
         attributable = self._options.attribute and bool(self._sources)
@@ -264,7 +264,7 @@ class Grounder:
         self._supported = self._supported or bool(kept) or found is not None
         if not self._options.visible:
             kept, found = {}, None
-        left = check.sentence.without_markers_but(kept)
+        left = without_markers_but(kept, check.sentence.pieces)
         pieces = [piece for piece, _ in left]
         if found:
             pieces, place = insert_marker(pieces, found.source.number)

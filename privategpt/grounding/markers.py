@@ -11,7 +11,8 @@ lists of them, each perhaps after a caret or a word such as "Source", perhaps fo
 - an index: it stands directly behind an identifier (`a[1]`, `my_list[2]`, `args[1]`), a call or a
   URL, or is a zero behind any word (`items[0]`); otherwise, directly behind an ordinary word
   (`water[1]`, `24 °C[1]`), it is a marker that lacks its space;
-- an escaped bracket, and a list that is assigned (`x = [1, 2]`);
+- an escaped bracket, a list that is assigned (`x = [1, 2]`), and mathematics (`x ∈ [1, 3]`,
+  `x_{[1]}`, "the interval [1, 3]");
 - a number of four digits or more that is no source: a year (`[2024]`, `[1990-1995]`);
 - a list or range with a zero in it: an interval (`[0, 1]`);
 - anything else that does not follow the form to the letter: `[1, 2, 3.5]`, `[-1]`, `[ ]`, `[x]`.
@@ -35,22 +36,22 @@ MAX_MARKER_LENGTH = 80
 _LOOK_BEHIND = 64
 _FIRST_YEAR_LIKE = 1000
 
-_WORDS = words(
+SOURCE_WORDS = words(
     "source sources src ref refs reference references doc docs document documents passage passages "
     "citation citations cite context result results footnote note notes excerpt chunk "
     "quelle quellen fuente fuentes fonte fontes fonti bron bronnen heimild heimildir "
     "来源 來源 出典 資料 资料 文献 文獻 参考 參考"
 )
-_JOINERS = words("and und et y e en og to 和 と 及")
+JOINERS = words("and und et y e en og to 和 と 及")
 _PAGES = words("p pp page pages s seite seiten")
 _PREFIXES = frozenset(
-    word[:length] for word in _WORDS | _JOINERS | _PAGES for length in range(1, len(word) + 1)
+    word[:length] for word in SOURCE_WORDS | JOINERS | _PAGES for length in range(1, len(word) + 1)
 )
 
 _S = r"[ \t\u00a0\u2009\u202f\u3000]{0,2}"
 _OPEN = r"[\[【［]"
 _CLOSE = r"[\]】］]"
-_WORD = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})"
+_WORD = rf"(?:{'|'.join(sorted(SOURCE_WORDS, key=len, reverse=True))})"
 _NUMBER = r"\d{1,9}"
 _RANGE = rf"{_S}(?:[-‐‑‒–—−~～〜]|to){_S}"
 _ITEM = rf"\^?(?:{_WORD}{_S}[:#._]?{_S}#?){{0,2}}{_NUMBER}(?:{_RANGE}{_NUMBER})?"
@@ -76,8 +77,13 @@ _PAGED = re.compile(_PAGE, re.IGNORECASE)
 _ITEM_NUMBERS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?", re.IGNORECASE)
 _INNER = re.compile(r"[^\[\]【】［］]+")
 
+_BEGUN = re.compile(rf"(?<!{_OPEN}){_OPEN}{{1,2}}{_S}\^?(?:{_WORD}|[\d\s,;:#-])*\Z", re.IGNORECASE)
 _LINE_START = re.compile(r"[ \t>]*")
-_ASSIGNED = re.compile(r"=[ \t]*\Z")
+_MATHEMATICS = re.compile(
+    r"(?:(?:=|[∈∉⊂⊆]|\\(?:not)?in|\\(?:times|cup|cap|subset(?:eq)?|left))[ \t]*|[_^]\{)\Z"
+)
+_INTERVAL = re.compile(r"\b(?:intervals?|intervall[eo]?|intervalo)[ \t]+\Z|区间\Z", re.IGNORECASE)
+_SEVERAL = re.compile(r"\d\D+\d")
 _LAST_TOKEN = re.compile(r"\S+\Z")
 _INDEXED = re.compile(r"([A-Za-z_$][\w$.]*)((?:\([^()\s]*\)|\[[^\[\]\s]*\])*)\Z", re.ASCII)
 _IDENTIFIER_LIKE = re.compile(r".*[_$\d].*|.*\w\.\w.*|[a-z]+[A-Z].*|[A-Za-z]", re.ASCII)
@@ -115,10 +121,15 @@ class Scan:
 
 
 class MarkerScanner:
-    """Reads an answer piece by piece. What it releases does not depend on where it was cut."""
+    """Reads an answer piece by piece. What it releases does not depend on where it was cut.
 
-    def __init__(self, *, sources: int) -> None:
+    With `keep_unknown`, what names no source is released as a marker too, each number or range as
+    one, for a caller who sees more of what stands around it than a scanner does.
+    """
+
+    def __init__(self, *, sources: int, keep_unknown: bool = False) -> None:
         self._sources = sources
+        self._keep_unknown = keep_unknown
         self._lexer = CodeLexer()
         self._behind = ""  # the last of what was read and decided
         self._undecided = ""
@@ -140,7 +151,7 @@ class MarkerScanner:
     def finish_pieces(self, pieces: Iterable[Piece] = ()) -> Scan:
         """Release the rest after these last pieces."""
         self._read(pieces)
-        self._decide(last=True)
+        self._decide(last=True, final=True)
         self._output.flush()
         return self._output.take()
 
@@ -154,7 +165,8 @@ class MarkerScanner:
             self._behind = (self._behind + piece.text)[-_LOOK_BEHIND:]
         self._decide(last=False)
 
-    def _decide(self, *, last: bool) -> None:
+    def _decide(self, *, last: bool, final: bool = False) -> None:
+        """Go on as far as can be; to the `last` of this prose, or the `final` one of the answer."""
         text = self._behind + self._undecided
         at = len(self._behind)
         while opener := _OPENER.search(text, at):
@@ -164,7 +176,10 @@ class MarkerScanner:
             end = self._marker_end(text, start, last=last)
             if end is None:
                 break
-            if end == start:  # no marker starts here
+            if end == start and final and _is_cut_short(text, start):
+                self._output.write_markers((), removed=0)
+                at = len(text)
+            elif end == start:  # no marker starts here
                 at = self._skip_opener(text, start)
             else:
                 self._write_marker(text, start, end)
@@ -203,13 +218,14 @@ class MarkerScanner:
         ):
             self._output.write(text[start:end])
             return
-        known = dict.fromkeys(
-            number
-            for low, high in items
-            for number in range(max(low, 1), min(high, self._sources) + 1)
-        )
-        unknown = sum(low < 1 or high > self._sources for low, high in items)
-        self._output.write_markers(known, removed=unknown)
+        numbers: dict[int, None] = {}
+        removed = 0
+        for low, high in items:
+            numbers |= dict.fromkeys(range(max(low, 1), min(high, self._sources) + 1))
+            if low < 1 or high > self._sources:
+                removed += not self._keep_unknown
+                numbers |= {max(high, 0): None} if self._keep_unknown else {}
+        self._output.write_markers(numbers, removed=removed)
 
 
 def unmark(text: str) -> str:
@@ -312,7 +328,7 @@ def _may_become_marker(text: str) -> bool:
     if not doubled and re.search(_CLOSE, text):
         return False
     *words, last = ["", *_LETTERS.findall(lowered(text))]
-    complete = _WORDS | _JOINERS | _PAGES
+    complete = SOURCE_WORDS | JOINERS | _PAGES
     ends_in_word = bool(_LETTERS.match(text[-1]))
     return all(word in complete for word in words if word) and (
         not last or last in complete or (ends_in_word and last in _PREFIXES)
@@ -348,12 +364,19 @@ def _is_text(text: str, start: int, end: int) -> bool:
         return True
     if following == ":" and _LINE_START.fullmatch(before.rpartition("\n")[2]):
         return True
-    if (len(before) - len(before.rstrip("\\"))) % 2 or _ASSIGNED.search(before):
+    if (len(before) - len(before.rstrip("\\"))) % 2 or _MATHEMATICS.search(before):
+        return True
+    if _INTERVAL.search(before) and _SEVERAL.search(text, start, end):
         return True
     token = _LAST_TOKEN.search(before)
     if token is None:
         return False
     return "://" in token[0] or (text[start] == "[" and _is_indexed(token[0]))
+
+
+def _is_cut_short(text: str, start: int) -> bool:
+    """Whether a marker has begun that the end of the answer cuts through."""
+    return _BEGUN.match(text, start) is not None and not _is_text(text, start, len(text))
 
 
 def _is_indexed(token: str) -> bool:
@@ -364,6 +387,8 @@ def _is_indexed(token: str) -> bool:
     if before and (before[-1].isalnum() or before[-1] == "°"):
         return False  # the end of a word in another script, or a unit
     name, calls = found.groups()
+    if name.endswith("_"):
+        return False  # emphasis: `_Homo sapiens_[1]`
     return bool(
         "(" in calls or _IDENTIFIER_LIKE.fullmatch(name) or name.lower() in _PROGRAMMERS_WORDS
     )

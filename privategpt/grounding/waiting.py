@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from privategpt.grounding.lexicon import STOPS_AT_ONCE, STOPS_BEFORE_SPACE
 from privategpt.grounding.markdown import Piece
+from privategpt.grounding.removing import sure_before_marker, without_markers_but
 
 _CODE = "x"  # stands for a character of code, so that a full stop in it ends no sentence
 _STOPS = f".!…。！｡{STOPS_BEFORE_SPACE}{STOPS_AT_ONCE}"
@@ -19,7 +20,9 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef�
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A complete sentence with the white space behind it."""
+    """A complete sentence with the white space behind it, its prose in one piece between markers
+    and code.
+    """
 
     pieces: tuple[Piece, ...]
 
@@ -30,7 +33,7 @@ class Sentence:
             not piece.code and piece.number is None and piece.text.strip() for piece in self.pieces
         ):
             return ""
-        return _joined(piece for piece, _ in self.without_markers_but(()))
+        return _joined(piece for piece, _ in without_markers_but((), self.pieces))
 
     @property
     def clauses(self) -> tuple[str, ...]:
@@ -47,18 +50,6 @@ class Sentence:
                 previous, clause = text.lstrip(",;:. "), []
             found.append(previous)
         return tuple(found)
-
-    def without_markers_but(self, kept: Collection[int]) -> list[tuple[Piece, int]]:
-        """The pieces that stay, each with where it stood; a marker takes its space along."""
-        left: list[tuple[Piece, int]] = []
-        for at, piece in enumerate(self.pieces):
-            if piece.number is None or at in kept:
-                left.append((piece, at))
-            elif left and left[-1][0].text.endswith(" ") and not left[-1][0].code:
-                before, place = left.pop()
-                if before.text[:-1]:
-                    left.append((Piece(before.text[:-1]), place))
-        return left
 
 
 class Waiting:
@@ -86,7 +77,7 @@ class Waiting:
         text = "".join(piece.text for piece in takewhile(_is_no_marker, self._pieces))
         shape = begun[: len(text) - self._begun]
         words = shape.rpartition(" ")[0] or shape
-        return text[self._begun :][: len(_without_stops(words))]
+        return text[self._begun :][: len(_without_end(words))]
 
     def take(self, length: int) -> Sentence:
         """The next `length` code points; a marker that the end cuts through is taken whole."""
@@ -94,12 +85,10 @@ class Waiting:
         left = length - self._ahead
         while left > 0:
             piece = self._pieces[0]
-            end = len(piece.text) if piece.number else min(self._begun + left, len(piece.text))
+            is_marker = piece.number is not None
+            end = len(piece.text) if is_marker else min(self._begun + left, len(piece.text))
             left -= end - self._begun
-            if end - self._begun == len(piece.text):
-                taken.append(piece)
-            else:
-                taken.append(Piece(piece.text[self._begun : end], code=piece.code))
+            _append(taken, replace(piece, text=piece.text[self._begun : end]))
             self._begun = end
             if end == len(piece.text):
                 self._pieces.popleft()
@@ -108,8 +97,16 @@ class Waiting:
         return Sentence(tuple(taken))
 
 
-def _without_stops(text: str) -> str:
-    while (shorter := text.rstrip().rstrip(_STOPS)) != text:
+def _append(pieces: list[Piece], piece: Piece) -> None:
+    """Prose goes on where prose stands last."""
+    if pieces and not (piece.code or pieces[-1].code) and pieces[-1].number is piece.number is None:
+        piece = Piece(pieces.pop().text + piece.text)
+    pieces.append(piece)
+
+
+def _without_end(text: str) -> str:
+    """Without what a marker would be put before, or take along when it is taken out."""
+    while (shorter := sure_before_marker(text.rstrip().rstrip(_STOPS))) != text:
         text = shorter
     return text
 

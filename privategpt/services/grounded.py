@@ -18,6 +18,7 @@ from privategpt.domain.answers import (
     GenerationFinished,
     TextDelta,
     TokenLogprob,
+    ToolCallDelta,
     UsageCounted,
 )
 from privategpt.domain.documents import Document
@@ -28,11 +29,15 @@ from privategpt.grounding.places import heading_path, paragraph_number
 
 
 class _Pending(NamedTuple):
-    """What has not gone out when the model ends, and how many citations have."""
+    """What has not gone out yet, and how many citations have."""
 
-    text: str
-    logprobs: tuple[TokenLogprob, ...]
-    cited: int
+    text: str = ""
+    logprobs: tuple[TokenLogprob, ...] = ()
+    cited: int = 0
+
+    def more(self, text: str, logprobs: tuple[TokenLogprob, ...] = ()) -> _Pending:
+        """With what comes behind it."""
+        return _Pending(self.text + text, self.logprobs + logprobs, self.cited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,8 @@ class GroundedReply:
     """One choice of an answer.
 
     With an `abstention`, no text goes out before some of it is supported, and if none ever is,
-    the abstention goes out instead.
+    the abstention goes out instead. What a reply that calls tools says before is not judged as an
+    answer would be: it is grounded, or nothing is said of that.
     """
 
     grounder: Grounder
@@ -53,31 +59,28 @@ class GroundedReply:
         self, generation: AsyncGenerator[GenerationEvent]
     ) -> AsyncGenerator[AnswerEvent | GenerationBegun]:
         """The events of this choice; its usage comes last, for the caller to add up."""
-        held = ""
-        cited = 0
-        logprobs: tuple[TokenLogprob, ...] = ()
-        wrote = called = False
+        pending = _Pending()
+        called = False
         async with aclosing(generation) as replies:
             async for event in replies:
-                if isinstance(event, TextDelta):
-                    wrote = wrote or bool(event.text)
-                    held += await self.grounder.feed(event.text)
-                    logprobs += event.logprobs
-                    if held and self._may_speak:
-                        citations = self.grounder.citations[cited:]
-                        cited += len(citations)
-                        yield TextDelta(held, logprobs, choice=self.choice, citations=citations)
-                        held, logprobs = "", ()
-                elif isinstance(event, GenerationFinished):
-                    pending = _Pending(held, logprobs, cited)
-                    ends = self._end(event, pending, called=called and not wrote)
-                    async with aclosing(ends) as last:
+                if isinstance(event, GenerationFinished):
+                    async with aclosing(self._end(event, pending, called=called)) as last:
                         async for end in last:
                             yield end
-                elif isinstance(event, GenerationBegun):
+                    return
+                if isinstance(event, TextDelta):
+                    text = await self.grounder.feed(event.text)
+                    pending = pending.more(text, event.logprobs)
+                elif isinstance(event, ToolCallDelta) and not called:
+                    called = True  # what was said before the call goes out before it
+                    pending = pending.more((await self.grounder.finish()).text)
+                if pending.text and self._may_speak:
+                    citations = self.grounder.citations[pending.cited :]
+                    yield TextDelta(pending.text, pending.logprobs, self.choice, citations)
+                    pending = _Pending(cited=pending.cited + len(citations))
+                if isinstance(event, GenerationBegun):
                     yield event
-                else:
-                    called = True
+                elif not isinstance(event, TextDelta):
                     yield replace(event, choice=self.choice)
 
     @property
@@ -94,10 +97,11 @@ class GroundedReply:
         grounding = await self.grounder.finish()
         text, logprobs = pending.text + grounding.text, pending.logprobs
         reason, stop_sequence = finished.reason, finished.stop_sequence
-        only_called = called and reason is FinishReason.TOOL_CALLS
-        if self.abstention is not None and not grounding.grounded and not only_called:
-            text, logprobs = self.abstention, ()
-            reason, stop_sequence = FinishReason.STOP, None
+        calls = called and reason is FinishReason.TOOL_CALLS
+        if self.abstention is not None and not grounding.grounded:
+            # Where tools are called the answer is still to come: nothing is said, not even that.
+            text, logprobs = ("" if calls else self.abstention), ()
+            reason, stop_sequence = (reason if calls else FinishReason.STOP), None
         if text or logprobs:
             citations = grounding.citations[pending.cited :]
             yield TextDelta(text, logprobs, choice=self.choice, citations=citations)
@@ -105,7 +109,7 @@ class GroundedReply:
             yield CitationsFound(await self._placed(grounding.citations), choice=self.choice)
         yield ChoiceFinished(
             reason,
-            grounded=None if only_called else grounding.grounded,
+            grounded=grounding.grounded or (None if calls else False),
             choice=self.choice,
             stop_sequence=stop_sequence,
             markers_removed=grounding.removed,

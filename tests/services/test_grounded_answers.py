@@ -158,6 +158,37 @@ async def test_a_reply_of_tool_calls_alone_is_not_judged(tmp_path: Path) -> None
     assert end_of(events) == ChoiceFinished(FinishReason.TOOL_CALLS, grounded=None)
 
 
+CALL = ToolCallDelta(index=0, id="call_1", name="lookup", arguments="{}")
+CALLS = GenerationFinished(FinishReason.TOOL_CALLS, Usage(1, 1))
+
+
+async def test_what_is_said_before_a_call_goes_out_before_it(tmp_path: Path) -> None:
+    events, _ = await answer(tmp_path, [UNCITED[:20], UNCITED[20:-1], CALL, CALLS], asking())
+    at = events.index(CALL)
+    assert text_of(events[:at]) == CITED[:-1]
+    assert text_of(events[at:]) == ""
+    assert end_of(events) == ChoiceFinished(FinishReason.TOOL_CALLS, grounded=True)
+
+
+@pytest.mark.parametrize("context_only", [False, True])
+async def test_a_call_with_a_few_words_before_it_is_no_answer_to_abstain_from(
+    tmp_path: Path, context_only: bool
+) -> None:
+    said = "Let me look that up in the catalogue"
+    request = asking(context_only=context_only)
+    events, _ = await answer(tmp_path, [said, CALL, CALLS], request)
+    assert text_of(events) == ("" if context_only else said)
+    assert events.count(CALL) == 1
+    assert end_of(events) == ChoiceFinished(FinishReason.TOOL_CALLS, grounded=None)
+
+
+async def test_a_reply_that_is_cut_within_a_marker_ends_before_it(tmp_path: Path) -> None:
+    end = GenerationFinished(FinishReason.LENGTH, Usage(1, 1))
+    events, _ = await answer(tmp_path, [UNCITED[:-1], " [", "1", end], asking())
+    assert text_of(events) == CITED[:-1]
+    assert end_of(events) == ChoiceFinished(FinishReason.LENGTH, grounded=True)
+
+
 async def test_no_log_probability_is_lost_while_text_is_held_back(tmp_path: Path) -> None:
     tokens = [TokenLogprob(token=word, logprob=-0.5) for word in ("A ", "reader ", "borrows.")]
     said = [TextDelta(token.token, logprobs=(token,)) for token in tokens]

@@ -187,6 +187,50 @@ async def test_what_differs_in_nothing_but_what_counts_is_not_supported(
     assert [citation.cited_text for citation in ended.citations] == [written]
 
 
+@pytest.mark.parametrize("visible", [True, False])
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("Quantum gravity is unsolved **[2]**.", "Quantum gravity is unsolved."),
+        ("Quantum gravity is unsolved *[9]* today.", "Quantum gravity is unsolved today."),
+        ("Quantum gravity is unsolved ([9]).", "Quantum gravity is unsolved."),
+        ("Quantum gravity is unsolved (see [2]).", "Quantum gravity is unsolved."),
+        ("Quantum gravity is unsolved (Source [1], [9]).", "Quantum gravity is unsolved."),
+        ("Quantum gravity is unsolved.<sup>[9]</sup> So.", "Quantum gravity is unsolved. So."),
+        ("Quantum gravity is unsolved [1], [2].", "Quantum gravity is unsolved."),
+        ("Quantum gravity is unsolved [1] and [9].", "Quantum gravity is unsolved."),
+        ("Quantum gravity is unsolved [7][8] / [9].", "Quantum gravity is unsolved."),
+        ("Is it? [2] Quantum gravity is unsolved.", "Is it? Quantum gravity is unsolved."),
+        ("- [9] Quantum gravity is unsolved.", "- Quantum gravity is unsolved."),
+        ("量子引力（参见[9]）未解决。", "量子引力未解决。"),
+        ("Is **it** [9] **not**?", "Is **it** **not**?"),
+        ("Is (it [9])?", "Is (it)?"),
+        ("Is it (see [9], chapter 3)?", "Is it (see, chapter 3)?"),
+    ],
+)
+async def test_with_a_marker_goes_what_stood_there_for_it_alone(
+    said: str, left: str, visible: bool
+) -> None:
+    options = GroundingOptions(visible=visible)
+    answer = await ground(said, options=options)
+    assert answer.text == left
+    assert await ground(*said, options=options) == answer
+
+
+async def test_of_markers_in_a_row_what_joins_them_stays_with_those_that_stay() -> None:
+    answer = await ground("Dogs bark loudly at night [2], [9]. The cat sat on the mat [9] and [2].")
+    assert answer.text == "Dogs bark loudly at night [2]. The cat sat on the mat [2]."
+    assert answer.removed == 2
+    assert_invariants(answer)
+
+
+async def test_a_marker_that_the_end_cuts_through_is_dropped_and_its_sentence_attributed() -> None:
+    for cut in (" [", " [2", " [Source 2", " 【2"):
+        answer = await ground("Dogs bark loudly at night", cut)
+        assert answer.text == "Dogs bark loudly at night [2]"
+        assert_invariants(answer)
+
+
 async def test_a_marker_alone_has_nothing_to_support() -> None:
     answer = await ground("\n\n[1]\n\n[2]: https://x.example\n")
     assert answer.citations == ()
@@ -359,7 +403,8 @@ FRAGMENTS = st.sampled_from(
         "Saturday in Lisbon is sunny", "24 °C", " [1]", "[2]", "[9]", " ", ". ", "\n", "`", "```",
         "Dogs bark loudly at night", "The cat sat on the mat", ". ", "[see it](http://e.example)",
         "。", "!", "- ", "# ", "**", "http://", "  ", "😀", "e\u0301", "[1, 2]", "【2†x】",
-        "東京は首都です",
+        "東京は首都です", "(", ")", "(see ", "（参见", "）", "**", "_", "<sup>", "</sup>", ", ",
+        " and ", "[Source", "[",
     ]
 )  # fmt: skip
 

@@ -93,6 +93,7 @@ CASES = [
     Case("in parentheses", "x ([1]).", "x ([1])."),
     Case("behind closing parentheses", "water (H2O)[1].", "water (H2O)[1]."),
     Case("in a table", "| a | [1] |\n", "| a | [1] |\n"),
+    Case("behind emphasis", "_x_[1, 2] and ^[1]", "_x_[1][2] and ^[1]"),
     Case("in bold", "**x [1]**", "**x [1]**"),
     Case("in a task list", "- [x] done [1]", "- [x] done [1]"),
     Case("before a colon in a sentence", "As said [1]: yes", "As said [1]: yes"),
@@ -155,13 +156,27 @@ CASES = [
     Case("ellipsis", "x [...]", "x [...]"),
     Case("escaped", "\\[1\\]", "\\[1\\]"),
     Case("escaped at its start only", "\\[9]", "\\[9]"),
-    Case("not closed", "x [1", "x [1"),
+    Case("not closed before more text", "x [1 y", "x [1 y"),
     Case("not closed at a dagger", "x [1†sour", "x [1†sour"),
     Case("closed on the next line", "x [1\n]", "x [1\n]"),
     Case("dagger over a line", "x [1†a\nb]", "x [1†a\nb]"),
     Case("longer than a marker", f"x [1†{'a' * 90}]", f"x [1†{'a' * 90}]"),
     Case("only opening brackets", "[[[[", "[[[["),
     Case("three brackets", "[[[1]]]", "[[1]]"),
+    Case("in set notation", "x ∈ [1, 3].", "x ∈ [1, 3]."),
+    Case("in TeX", "$x \\in [1, 3]$", "$x \\in [1, 3]$"),
+    Case("in a subscript", "$x_{[1]}$ and $x^{[9]}$", "$x_{[1]}$ and $x^{[9]}$"),
+    Case("interval in words", "the interval [1, 3] holds", "the interval [1, 3] holds"),
+    Case("behind the word interval", "at an interval [1].", "at an interval [1]."),
+    # cut short by the end of the answer
+    Case("cut at its bracket", "It boils [", "It boils"),
+    Case("cut behind its number", "It boils [1", "It boils"),
+    Case("cut in a list", "It boils [1, 2", "It boils"),
+    Case("cut behind a known one", "It boils [1][", "It boils [1]"),
+    Case("cut behind its word", "It boils [Source", "It boils"),
+    Case("cut index", "a[1", "a[1"),
+    Case("cut list that is assigned", "x = [1, 2", "x = [1, 2"),
+    Case("cut and escaped", "\\[1", "\\[1"),
     # unknown numbers
     Case("unknown", "x [7].", "x.", 1),
     Case("unknown without a space", "x[7].", "x[7]."),
@@ -307,6 +322,13 @@ def test_fifty_thousand_opening_brackets_take_under_a_tenth_of_a_second() -> Non
         return time.process_time() - started
 
     assert min(seconds() for _ in range(3)) < 0.1
+
+
+def test_unknown_markers_can_be_kept_as_markers_for_the_caller_to_remove() -> None:
+    scanner = MarkerScanner(sources=2, keep_unknown=True)
+    scanned = [*scanner.feed("x [1, 7] y [2-9] 【4:0†z】").pieces, *scanner.finish().pieces]
+    assert [piece.number for piece in scanned if piece.number is not None] == [1, 7, 2, 9, 0]
+    assert "".join(piece.text for piece in scanned) == "x [1][7] y [2][9] [0]"
 
 
 @given(numbers=st.lists(st.integers(1, 99), min_size=1, max_size=5), sources=st.integers(0, 20))
