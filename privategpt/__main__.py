@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 
+from privategpt.command_settings import DataDir, read_settings
 from privategpt.domain.access import DEFAULT_TENANT, require_tenant_name
 from privategpt.domain.errors import PrivateGptError, Unavailable
 from privategpt.keys_command import keys_cli
 from privategpt.progress_bars import FileBars, progress_bar
-from privategpt.settings import Settings, load_settings
+from privategpt.settings import Settings
 
 if TYPE_CHECKING:
     from privategpt.services.batch import BatchResult
@@ -37,10 +38,6 @@ INTERRUPTED = 130
 _out = Console(highlight=False, soft_wrap=True)
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Folder for everything that is stored.")
-]
-
 
 def main() -> None:
     """Run the command line; what the product refuses is one clear message and exit code 1."""
@@ -60,7 +57,7 @@ def serve(
     """Serve the API until it is told to stop."""
     from privategpt.serving import serve as run_server
 
-    settings = _settings(host=host, port=port, data_dir=data_dir)
+    settings = read_settings(host=host, port=port, data_dir=data_dir)
     _run(run_server(settings, announce=lambda line: print(line, flush=True)))
 
 
@@ -90,7 +87,7 @@ def ingest(
     """
     if delete_removed and not watch:
         raise typer.BadParameter("It needs --watch", param_hint="--delete-removed")
-    settings = _settings(data_dir=data_dir)
+    settings = read_settings(data_dir=data_dir)
     owner = require_tenant_name(tenant)
     if watch:
         with suppress(KeyboardInterrupt):
@@ -164,7 +161,7 @@ def check(data_dir: DataDir = None) -> None:
         async with open_library(settings, purpose="check") as library:
             return await violations(state=library.state, index=library.index)
 
-    found = _run(run(_settings(data_dir=data_dir)))
+    found = _run(run(read_settings(data_dir=data_dir)))
     for violation in found:
         _out.print(f"{violation.invariant} {violation.item_id}: {violation.message}", markup=False)
     _out.print(
@@ -192,7 +189,7 @@ def reindex(data_dir: DataDir = None) -> None:
                     progress=lambda count: progress.advance(task, count),
                 )
 
-    _out.print(f"{_run(run(_settings(data_dir=data_dir)))} chunks indexed")
+    _out.print(f"{_run(run(read_settings(data_dir=data_dir)))} chunks indexed")
 
 
 @cli.command()
@@ -200,7 +197,7 @@ def optimize(data_dir: DataDir = None) -> None:
     """Compact the embedded vector index and build its graph, while no server runs."""
     from privategpt.wiring import optimize_index
 
-    settings = _settings(data_dir=data_dir)
+    settings = read_settings(data_dir=data_dir)
     with _out.status("Optimizing the vector index"):
         changed = _run(optimize_index(settings))
     _out.print("optimized" if changed else "nothing to do")
@@ -213,17 +210,8 @@ def models(
     """Show which models are configured and which are on disk."""
     from privategpt.wiring.describing import describe_models
 
-    for line in describe_models(_settings(), verify=verify):
+    for line in describe_models(read_settings(), verify=verify):
         _out.print(line, markup=False)
-
-
-def _settings(
-    *, host: str | None = None, port: int | None = None, data_dir: Path | None = None
-) -> Settings:
-    """The operator's settings with the command line's options over them."""
-    chosen: dict[str, Any] = {"host": host, "port": port, "data_dir": data_dir}
-    given = {key: value for key, value in chosen.items() if value is not None}
-    return load_settings(options={"server": given})
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -133,7 +133,7 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=options.cors_origins,
-            allow_methods=["GET", "POST", "DELETE"],
+            allow_methods=["GET", "HEAD", "POST", "DELETE"],
             allow_headers=["*"],
             expose_headers=[
                 "x-request-id",

@@ -6,20 +6,17 @@ import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from privategpt.command_settings import DataDir, read_settings
 from privategpt.domain.access import DEFAULT_TENANT, ApiKey, Scope
 from privategpt.services.access import DEFAULT_SCOPES, NewKey
-from privategpt.settings import Settings, load_settings
+from privategpt.settings import Settings
 
 keys_cli = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
 
-DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Folder for everything that is stored.")
-]
 COLUMNS = ("id", "tenant", "scopes", "created", "expires", "last used", "state", "label")
 
 
@@ -41,7 +38,7 @@ def create(
     """Create a key and print it, this one time."""
     from privategpt.wiring.access import open_keys
 
-    settings = _settings(data_dir)
+    settings = read_settings(data_dir=data_dir)
 
     async def run() -> NewKey:
         async with open_keys(settings) as keys:
@@ -65,7 +62,7 @@ def list_keys(data_dir: DataDir = None) -> None:
     from privategpt.wiring.access import open_keys
 
     async def run() -> list[ApiKey]:
-        async with open_keys(_settings(data_dir), missing_ok=False) as keys:
+        async with open_keys(read_settings(data_dir=data_dir), missing_ok=False) as keys:
             return await keys.list()
 
     for line in table(asyncio.run(run()), now=datetime.now(UTC)):
@@ -81,7 +78,7 @@ def revoke(
     from privategpt.wiring.access import open_keys
 
     async def run() -> ApiKey:
-        async with open_keys(_settings(data_dir), missing_ok=False) as keys:
+        async with open_keys(read_settings(data_dir=data_dir), missing_ok=False) as keys:
             return await keys.revoke(key_id)
 
     key = asyncio.run(run())
@@ -133,7 +130,3 @@ def _days(days: float) -> timedelta:
         raise typer.BadParameter(
             "That is no number of days", param_hint="--expires-days"
         ) from error
-
-
-def _settings(data_dir: Path | None) -> Settings:
-    return load_settings(options={} if data_dir is None else {"server": {"data_dir": data_dir}})

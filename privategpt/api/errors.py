@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 from privategpt.api.anthropic_errors import anthropic_error, is_messages
 from privategpt.api.jsontext import JsonResponse
 from privategpt.api.request_ids import request_id_headers
-from privategpt.api.scopes import methods_of, nearest_route
+from privategpt.api.scopes import methods_of, nearest_route, told_route
 from privategpt.domain import errors
 
 INVALID_REQUEST = "invalid_request_error"
@@ -176,7 +176,8 @@ async def respond(request: Request, error: Exception) -> Response:
     known = cast(errors.PrivateGptError, error)
     kind = kind_of(known)
     if kind.status >= 500:
-        _log.warning("%s %s: %s", request.method, request.url.path, known.message)
+        route = told_route(request.method, request.url.path)
+        _log.warning("%s %s: %s", request.method, route, known.message)
     body = envelope(known.message, kind, param=known.param)
     return _reply(request, body, status=kind.status, headers=_headers(known, kind))
 

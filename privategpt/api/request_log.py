@@ -11,10 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from privategpt.api.auth import caller_of
 from privategpt.api.errors import CLIENT_CLOSED_REQUEST, INTERNAL
 from privategpt.api.metrics import Metrics
-from privategpt.api.scopes import template_of
-
-UNMATCHED = "(none)"
-"""The route of what no route takes: paths are the client's words and are not logged."""
+from privategpt.api.scopes import told_route
 
 PROBES = frozenset({"/health", "/health/ready", "/metrics"})
 """Asked every few seconds by machines; logged at DEBUG."""
@@ -55,7 +52,7 @@ class RequestLog:
 
     def _note(self, scope: Scope, *, status: int, seconds: float) -> None:
         method = str(scope["method"])
-        route = template_of(method, scope["path"]) or UNMATCHED
+        route = told_route(method, scope["path"])
         self._metrics.answered(method=method, route=route, status=status, seconds=seconds)
         fields: dict[str, object] = {"status": status, "ms": round(seconds * 1000, 1)}
         caller = caller_of(scope)

@@ -54,6 +54,10 @@ SCOPES: Mapping[str, Requirement] = {
 }
 
 
+UNMATCHED = "(none)"
+"""The route of what no route takes."""
+
+
 def _compiled() -> dict[str, list[tuple[re.Pattern[str], str]]]:
     patterns: dict[str, list[tuple[re.Pattern[str], str]]] = {}
     for route in SCOPES:
@@ -71,6 +75,13 @@ def template_of(method: str, path: str) -> str | None:
     """The route that takes a request, as the table writes it; None where none does."""
     found = _PATTERNS.get(_as_get(method), [])
     return next((template for pattern, template in found if pattern.match(path)), None)
+
+
+def told_route(method: str, path: str) -> str:
+    """The route that takes a request, as logs, metrics and traces tell it: a path holds a client's
+    words, which are in none of them.
+    """
+    return template_of(method, path) or UNMATCHED
 
 
 def methods_of(path: str) -> list[str]:

@@ -9,8 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerPro
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from privategpt.api.request_ids import current_request_id
-from privategpt.api.request_log import UNMATCHED
-from privategpt.api.scopes import template_of
+from privategpt.api.scopes import told_route
 
 EXPORT_TIMEOUT_S = 5.0
 HIDDEN = "***"
@@ -26,8 +25,7 @@ class WithoutWords(SpanProcessor):
         attributes = span.attributes or {}
         if "url.path" in attributes:
             method = str(attributes.get("http.request.method", "GET"))
-            template = template_of(method, str(attributes["url.path"]))
-            span.set_attribute("url.path", template or UNMATCHED)
+            span.set_attribute("url.path", told_route(method, str(attributes["url.path"])))
         if "url.query" in attributes:
             span.set_attribute("url.query", HIDDEN)
         if request_id := current_request_id.get():

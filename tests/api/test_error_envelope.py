@@ -360,6 +360,8 @@ class TestCors:
             assert preflight.status_code == 200
             assert preflight.headers["access-control-allow-private-network"] == "true"
             assert "x-stainless-os" in preflight.headers["access-control-allow-headers"]
+            asks |= {"Access-Control-Request-Method": "HEAD"}
+            assert (await client.options("/v1/models", headers=asks)).status_code == 200
             refused = await client.options(CHAT, headers=asks | {"Origin": "https://evil.example"})
             assert "access-control-allow-origin" not in refused.headers
 

@@ -26,7 +26,7 @@ from privategpt.api.logs import (
     escaped,
 )
 from privategpt.api.request_ids import current_request_id
-from privategpt.domain.errors import EngineFailed
+from privategpt.domain.errors import EngineFailed, Unavailable
 from privategpt.services.access import Keys
 from tests.fakes.edge import Edge
 from tests.fakes.keys import FakeKeyStore
@@ -249,6 +249,19 @@ async def test_a_request_is_one_line_with_its_route_and_never_its_path() -> None
         "tenant": "default",
         "key": "-",
     }
+
+
+async def test_a_part_that_fails_is_told_with_the_route_and_never_the_path() -> None:
+    edge = Edge()
+    edge.library.error = Unavailable("The database does not answer")
+    lines = await lines_of(
+        edge, ("GET", "/v1/documents/secret%0Aid", {}), ("DELETE", "/v1/ingest/secret-id", {})
+    )
+    assert [line["message"] for line in lines if line["logger"] == "privategpt.api.errors"] == [
+        "GET /v1/documents/{doc_id}: The database does not answer",
+        "DELETE /v1/ingest/{doc_id}: The database does not answer",
+    ]
+    assert "secret" not in str(lines)
 
 
 async def test_a_refused_request_is_a_line_with_what_is_known_of_it() -> None:

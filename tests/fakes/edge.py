@@ -92,8 +92,7 @@ class FakeLibrary:
 
     async def ingest(self, request: IngestRequest) -> StoredFile:
         """Store the bytes as one document of text."""
-        if self.error is not None:
-            raise self.error
+        self._require_whole()
         content = request.upload.path.read_bytes()
         self.ingested.append(Ingested(request, content))
         number = len(self.ingested)
@@ -117,6 +116,10 @@ class FakeLibrary:
         )
         return StoredFile(file=file, documents=(_info(document),))
 
+    def _require_whole(self) -> None:
+        if self.error is not None:
+            raise self.error
+
     async def list_documents(
         self, tenant: str, *, limit: int | None = None, after: str | None = None
     ) -> list[DocumentInfo]:
@@ -131,12 +134,14 @@ class FakeLibrary:
 
     async def document(self, tenant: str, doc_id: str) -> Document:
         """One document."""
+        self._require_whole()
         if doc_id not in self.documents:
             raise NotFound("There is no such document")
         return self.documents[doc_id]
 
     async def delete(self, tenant: str, item_id: str) -> None:
         """Forget it."""
+        self._require_whole()
         if self.documents.pop(item_id, None) is None:
             raise NotFound("There is no such document or file")
 
