@@ -275,6 +275,23 @@ def test_a_page_saved_as_mail_has_its_headings_and_not_its_styling(tmp_path: Pat
     assert parsed.metadata == {"title": "Runbook"}
 
 
+@pytest.mark.parametrize("charset", ["utf-8", "cp1252", "gb18030"])
+def test_headers_in_raw_bytes_keep_their_letters(charset: str, tmp_path: Path) -> None:
+    title = "合同文件报告" if charset == "gb18030" else "Grüße aus Köln"
+    mail = f"Subject: {title}\r\n" + _multipart(
+        "mixed",
+        "Content-Type: text/plain\r\n\r\nHello",
+        f'Content-Type: text/plain\r\nContent-Disposition: attachment; filename="{title}.txt"'
+        "\r\n\r\nattached",
+    )
+    parsed = read(tmp_path, "a.eml", mail.encode(charset))
+    assert parsed.metadata["title"] == title
+    message, attached = parsed.documents
+    assert message.text == f"Subject: {title}\n\nHello\n\nAttachment: {title}.txt"
+    assert attached.inner is not None
+    assert attached.inner.path == f"{title}.txt"
+
+
 def test_rtf_has_the_numbers_of_lists_notes_behind_and_headers_once(tmp_path: Path) -> None:
     rtf = (
         r"{\rtf1{\header Firm\par}{\headerf Firm}{\footer 12}{\listtext 1.\tab}First{\pntext 2.}"

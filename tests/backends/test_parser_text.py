@@ -189,3 +189,22 @@ def test_reading_a_page_takes_time_in_proportion_to_it(piece: str) -> None:
 def test_a_page_without_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EmptyFile):
         read(tmp_path, "a.html", "<script>x</script>")
+
+
+@pytest.mark.parametrize(
+    ("block", "metadata"),
+    [
+        ("title: My Day\nauthor: 'Ann'\ndate: 2023-04-05 # so far\n--- ",
+         {"title": "My Day", "author": "Ann", "year": 2023}),
+        ('Title: "C: a tale"\ntitle: second\ntags: [x]\n...', {"title": "C: a tale"}),
+        ("title: >\n  folded\nauthor: [a, b]\n---", {}),
+        ("  title: inside another\ntitle:none\n---", {}),
+        ("title: never ends", {}),
+    ],
+)  # fmt: skip
+def test_what_stands_above_a_markdown_text_says_of_it_is_metadata(
+    block: str, metadata: dict[str, object], tmp_path: Path
+) -> None:
+    parsed = read(tmp_path, "a.md", f"---\n{block}\n\n# Head\n")
+    assert parsed.metadata == metadata
+    assert parsed.documents[0].text.startswith("---\n")

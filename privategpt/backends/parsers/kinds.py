@@ -87,6 +87,7 @@ _BINARY_SIGNATURES = {
     **dict.fromkeys((b"\x7fELF", b"MZ", b"\xca\xfe\xba\xbe", b"\0asm"), "program"),
     **dict.fromkeys((b"ID3", b"OggS", b"fLaC", b"\x1aE\xdf\xa3"), "recording"),
     b"SQLite format 3\0": "database",
+    b'x\x9f>"': "packet of Outlook's own (winmail.dat), which is not read",
 }
 _SIGNATURES = {
     b"\x89PNG": Kind.PNG,
@@ -105,6 +106,10 @@ ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, *ODD_HEADERS)
 """What zipfile raises over a damaged file."""
 
 _ADVICE = {"archive": "an archive of a kind that is not read: unpack it, or pack it as a zip"}
+_IWORK_PREVIEW = "QuickLook/Preview.pdf"  # all pages, where the author wished so
+_PICTURE_BRANDS = (b"hei", b"hev", b"mif1", b"msf1", b"avif")
+"""Of pictures in the container that films are in: HEIF, AVIF."""
+
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PDF_HEADER_WITHIN_BYTES = 1024
 """Where readers look for `%PDF-`: Adobe's implementation note 13."""
@@ -192,6 +197,12 @@ def _starts_with(data: bytes, signature: bytes) -> bool:
 
 
 def _refuse_known_binary(data: bytes) -> None:
+    if data[4:8] == b"ftyp" and not data[:1].strip(b"\0"):
+        if data[8:12].startswith(_PICTURE_BRANDS):
+            raise UnsupportedFileType(
+                "The file is a picture of a kind that is not read: save it as JPEG or PNG"
+            )
+        raise UnsupportedFileType("The file is a recording")
     for signature, what in _BINARY_SIGNATURES.items():
         if _starts_with(data, signature):
             raise UnsupportedFileType(f"The file is {_ADVICE.get(what, f'a {what}')}")
@@ -231,6 +242,7 @@ def _kind_of_zip(data: bytes) -> Kind:
             return kind
     if "META-INF/container.xml" in names:
         return Kind.EPUB
+    _refuse_known_package(names)
     if "xl/workbook.bin" in names:
         return Kind.XLSB
     for folder, kind in _OFFICE_FOLDERS.items():
@@ -239,6 +251,16 @@ def _kind_of_zip(data: bytes) -> Kind:
     if declared:
         raise UnsupportedFileType("The file is a zip container of a kind that no parser reads")
     return Kind.ZIP
+
+
+def _refuse_known_package(names: list[str]) -> None:
+    """What would be read as a zip of nothing, or of the small picture that such files carry."""
+    if any(name.endswith(".iwa") for name in names) and _IWORK_PREVIEW not in names:
+        raise UnsupportedFileType(
+            "The file is of Apple's iWork, which is not read: export it as PDF, Word or Excel"
+        )
+    if "FixedDocSeq.fdseq" in names:
+        raise UnsupportedFileType("The file is XPS, which is not read: print it as PDF")
 
 
 def _declared_mimetype(archive: zipfile.ZipFile) -> str:

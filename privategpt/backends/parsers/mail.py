@@ -24,6 +24,7 @@ from privategpt.backends.parsers.bounds import (
     MAX_PARSED_HEADER_BYTES,
     require,
 )
+from privategpt.backends.parsers.charset_guess import guess
 from privategpt.backends.parsers.charsets import decode, decoded
 from privategpt.backends.parsers.cleaning import DocumentBuilder, one_line
 from privategpt.backends.parsers.file_metadata import facts
@@ -80,7 +81,27 @@ def _parsed_header(name: str, value: str) -> str:
     return cast("str", _registry(name, ""))
 
 
-_POLICY = policy.default.clone(header_factory=_parsed_header)
+class _ReadableHeaders(policy.EmailPolicy):
+    """Takes headers that are raw bytes, against the rules, in the character set they read well in;
+    the standard library puts question marks for them.
+    """
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        """Name and value of a header in these lines."""
+        return super().header_source_parse([_readable(line) for line in sourcelines])
+
+
+def _readable(line: str) -> str:
+    if line.isascii():
+        return line
+    data = line.encode("ascii", "surrogateescape")
+    for charset in ("utf-8", guess(data), "cp1252"):
+        if charset and (text := decoded(data, charset)) is not None:
+            return text
+    return data.decode("latin-1")
+
+
+_POLICY = _ReadableHeaders(header_factory=_parsed_header)
 
 
 def read_mail(data: bytes, media_type: str) -> ParsedFile:
@@ -149,7 +170,7 @@ def _documents(data: bytes) -> Iterator[ParsedDocument]:
     boundaries = data.count(b"\n--")
     require(boundaries <= MAX_INNER_FILES, f"the mail has over {MAX_INNER_FILES:,} parts")
     _check_headers(data)
-    message = email.message_from_bytes(data, policy=_POLICY)
+    message = cast("EmailMessage", email.message_from_bytes(data, policy=_POLICY))
     yield from _message_documents(message, depth=0)
 
 

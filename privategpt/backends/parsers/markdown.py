@@ -9,11 +9,20 @@ import re
 
 from privategpt.backends.parsers.bounds import MAX_TITLE_CHARS
 from privategpt.backends.parsers.cleaning import noted_heading, require_headings
-from privategpt.domain.documents import Heading
+from privategpt.backends.parsers.file_metadata import facts
+from privategpt.domain.documents import Heading, Metadata
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _ATX = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])")
 _SETEXT = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
+_FRONT_MATTER_ENDS = frozenset(("---", "..."))
+_FRONT_MATTER_LINES = 100
+_FRONT_MATTER_LENGTH = 10_000
+_STATED = re.compile(
+    r"(title|author|date):[ \t]+(?![|>\[{&*!])([^#\n]*?)[ \t]*(?:#.*)?", re.IGNORECASE
+)
+"""A line of YAML whose value is on it; a `#` begins a remark."""
+
 _OTHER_BLOCK = re.compile(r"^ {0,3}(?:[>|]|[-*+][ \t]|\d{1,9}[.)][ \t])")
 _BLANKS = " \t"
 _LONGEST_TITLE = 4 * MAX_TITLE_CHARS  # with its markup
@@ -30,7 +39,7 @@ def markdown_headings(text: str) -> tuple[Heading, ...]:
     for number, line in enumerate(text.split("\n")):
         start, offset = offset, offset + len(line) + 1
         if front_matter:
-            front_matter = number == 0 or line not in {"---", "..."}
+            front_matter = number == 0 or line.rstrip() not in _FRONT_MATTER_ENDS
             continue
         if fence or _FENCE.match(line):
             fence, above = _next_fence(fence, line), None
@@ -43,6 +52,18 @@ def markdown_headings(text: str) -> tuple[Heading, ...]:
         else:
             above = _paragraph_line(above, start, line)
     return tuple(headings)
+
+
+def front_matter_facts(text: str) -> Metadata:
+    """What the block of YAML above the text says of it; none of its other entries counts."""
+    found: dict[str, str] = {}
+    if text.startswith("---\n"):
+        for line in text[:_FRONT_MATTER_LENGTH].split("\n")[1:_FRONT_MATTER_LINES]:
+            if line.rstrip() in _FRONT_MATTER_ENDS:
+                return facts(**found)
+            if match := _STATED.fullmatch(line):
+                found.setdefault(match[1].lower(), match[2].strip("\"'"))
+    return {}
 
 
 def _atx_title(rest: str) -> str:

@@ -12,7 +12,7 @@ from privategpt.backends.parsers.charsets import decode
 from privategpt.backends.parsers.cleaning import DocumentBuilder, clean
 from privategpt.backends.parsers.html_reader import read_html
 from privategpt.backends.parsers.kinds import Kind
-from privategpt.backends.parsers.markdown import markdown_headings
+from privategpt.backends.parsers.markdown import front_matter_facts, markdown_headings
 from privategpt.domain.documents import Heading, ParsedDocument, ParsedFile
 from privategpt.domain.errors import CorruptFile
 
@@ -28,7 +28,11 @@ def read_text(data: bytes, kind: Kind) -> ParsedFile:
         _check_depth(text)
         text = clean(_ESCAPES.sub(_unescape, text))
     headings = markdown_headings(text) if kind is Kind.MARKDOWN else ()
-    return ParsedFile(media_type=kind.value, documents=tuple(_document(text, headings)))
+    documents = tuple(_document(text, headings))
+    if kind is Kind.MARKDOWN:
+        facts = front_matter_facts(text)
+        return ParsedFile(media_type=kind.value, documents=documents, metadata=facts)
+    return ParsedFile(media_type=kind.value, documents=documents)
 
 
 def _document(text: str, headings: tuple[Heading, ...] = ()) -> Iterator[ParsedDocument]:
