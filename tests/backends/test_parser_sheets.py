@@ -96,6 +96,15 @@ def test_no_format_breaks_on_a_number(code: str, number: float) -> None:
     assert format_of_code(code).shown(repr(number), _EPOCH)
 
 
+def test_a_formula_that_no_program_has_computed_is_shown_itself(tmp_path: Path) -> None:
+    row = (
+        '<row><c t="inlineStr"><is><t>Total</t></is></c><c><f>SUM(B1:B3)</f></c>'
+        '<c><f>A1*2</f><v>42</v></c><c t="str"><f>IF(A1,"","")</f><v></v></c>'
+        '<c><f t="shared" si="0"/></c><c><v>1</v></c></row>'
+    )
+    assert read_one(tmp_path, "a.xlsx", xlsx({"S": row})) == "Total | =SUM(B1:B3) | 42 |  |  | 1"
+
+
 def test_a_thread_of_comments_is_read_once_and_without_its_notice(tmp_path: Path) -> None:
     notes = (
         "<comments><commentList>"

@@ -1,7 +1,7 @@
 """Spreadsheets in Office Open XML: a document per sheet, a row per line, values as stored.
 
 Rows are read as a stream, so a large sheet costs its text and not a tree. Formulas count by the
-value that was computed for them.
+value that was computed for them, and as they are where no program has computed one.
 """
 
 from __future__ import annotations
@@ -124,6 +124,8 @@ class _Cell:
     kind: str
     style: int
     value: list[str] = field(default_factory=list[str])
+    formula: list[str] = field(default_factory=list[str])
+    is_computed: bool = False
 
 
 class _SheetCells:
@@ -137,7 +139,7 @@ class _SheetCells:
         self._row: dict[int, str] = {}
         self._row_number = self._column = 0
         self._cell: _Cell | None = None
-        self._reads = self._in_guide = False
+        self._reads = self._in_guide = self._in_formula = False
         self._cells = self._last_row = self._last_column = self._chars = 0
 
     def start(self, name: str, attributes: dict[str, str], /) -> None:
@@ -154,12 +156,15 @@ class _SheetCells:
             self._cell = _Cell(self._column, kind, int(style) if style.isdecimal() else 0)
         elif tag == "rPh":
             self._in_guide = True
+        elif tag == "v" and self._cell:
+            self._cell.is_computed = True
         self._reads = tag in {"v", "t"}
+        self._in_formula = tag == "f"
 
     def end(self, name: str, /) -> None:
         """End a row, a cell or a cell's value."""
         tag = name.rpartition("}")[2]
-        self._reads = False
+        self._reads = self._in_formula = False
         if tag == "rPh":
             self._in_guide = False
         elif tag == "c" and self._cell:
@@ -172,6 +177,8 @@ class _SheetCells:
         """Characters of a value."""
         if self._reads and self._cell and not self._in_guide:
             self._cell.value.append(data)
+        elif self._in_formula and self._cell:
+            self._cell.formula.append(data)
 
     def _keep(self, cell: _Cell) -> None:
         shown = self._shown(cell)
@@ -193,6 +200,8 @@ class _SheetCells:
 
     def _shown(self, cell: _Cell) -> str:
         value = "".join(cell.value)
+        if cell.formula and not cell.is_computed:
+            return "=" + "".join(cell.formula)
         if cell.kind == "s":
             known = value.isdecimal() and int(value) < len(self._strings)
             return self._strings[int(value)] if known else ""
