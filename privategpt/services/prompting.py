@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from privategpt.domain.answers import Source
 from privategpt.domain.conversation import Message, Role
@@ -59,28 +60,28 @@ async def fit(
     reserve = min(reply_tokens or DEFAULT_REPLY_TOKENS, llm.context_tokens // 4)
     window = _Window(llm, llm.context_tokens - reserve, system_prompt, style)
     turns, kept = tuple(messages), tuple(sources)
-    prompt, tokens = await window.read(turns, kept)
-    while tokens > window.budget and len(kept) > attached + 1:
-        excess = tokens - window.budget
-        count = _sources_that_fit(kept, excess=excess, tokens=tokens, beside=turns)
-        kept = kept[: max(count, attached + 1)]
-        prompt, tokens = await window.read(turns, kept)
-    if tokens > window.budget:
-        try:
-            prompt = await _without_oldest_turns(turns, kept, window=window, tokens=tokens)
-        except ContextLengthExceeded:
-            if len(kept) == attached:
-                raise
-            return await fit(
-                messages,
-                kept[:attached],
-                llm=llm,
-                reply_tokens=reply_tokens,
-                system_prompt=system_prompt,
-                style=style,
-                attached=attached,
-            )
-    return FittedPrompt(prompt, kept)
+    read = fitted = await window.read(turns, kept)
+    for fewest in range(min(len(kept), attached + 1), attached - 1, -1):
+        while read.tokens > window.budget and len(kept) > fewest:
+            excess = read.tokens - window.budget
+            count = _sources_that_fit(kept, excess=excess, tokens=read.tokens, beside=turns)
+            kept = kept[: max(count, fewest)]
+            read = await window.read(turns, kept)
+        fitted = await _without_oldest_turns(turns, kept, window=window, read=read)
+        if fitted.tokens <= window.budget:
+            return FittedPrompt(fitted.prompt, kept)
+    raise ContextLengthExceeded(
+        f"The question{' and its documents need' if kept else ' needs'} {fitted.tokens} tokens, "
+        f"but the model's window of {llm.context_tokens} tokens has room for {window.budget}",
+        param="messages",
+    )
+
+
+class _Read(NamedTuple):
+    """A prompt and its tokens; 0 where they need not be counted."""
+
+    prompt: tuple[Message, ...]
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,40 +93,31 @@ class _Window:
     system_prompt: str | None
     style: PromptStyle
 
-    async def read(
-        self, turns: Sequence[Message], sources: Sequence[Source]
-    ) -> tuple[tuple[Message, ...], int]:
-        """The prompt of these, and its tokens; 0 where it need not be counted."""
+    async def read(self, turns: Sequence[Message], sources: Sequence[Source]) -> _Read:
+        """The prompt of these."""
         prompt = compose(turns, sources, system_prompt=self.system_prompt, style=self.style)
         if _surely_fits(prompt, self.budget):
-            return prompt, 0
-        return prompt, await self.llm.count_tokens(prompt)
+            return _Read(prompt, 0)
+        return _Read(prompt, await self.llm.count_tokens(prompt))
 
 
 async def _without_oldest_turns(
-    turns: tuple[Message, ...], kept: tuple[Source, ...], *, window: _Window, tokens: int
-) -> tuple[Message, ...]:
-    """The prompt without as few of the oldest turns as it takes to fit; with all it has `tokens`.
-
-    Raises `ContextLengthExceeded` where those that must stay do not fit.
+    turns: tuple[Message, ...], kept: tuple[Source, ...], *, window: _Window, read: _Read
+) -> _Read:
+    """Without as few of the oldest turns as it takes to fit, or all of them if nothing helps;
+    with all turns it is `read`.
     """
+    if read.tokens <= window.budget:
+        return read
     ends = _ends_of_turns(turns)
-    prompts: dict[int, tuple[Message, ...]] = {}
+    reads = {0: read}
 
     async def fits_without(count: int) -> bool:
-        nonlocal tokens
-        prompts[count], tokens = await window.read(_from(turns, ends[count - 1]), kept)
-        return tokens <= window.budget
+        reads[count] = await window.read(_from(turns, ends[count - 1]), kept)
+        return reads[count].tokens <= window.budget
 
     fewest = await _fewest(len(ends), fits_without)
-    if fewest is None:
-        raise ContextLengthExceeded(
-            f"The question{' and its documents need' if kept else ' needs'} {tokens} tokens, but "
-            f"the model's window of {window.llm.context_tokens} tokens has room for "
-            f"{window.budget}",
-            param="messages",
-        )
-    return prompts[fewest]
+    return reads[len(ends) if fewest is None else fewest]
 
 
 async def _fewest(most: int, suffices: Callable[[int], Awaitable[bool]]) -> int | None:
