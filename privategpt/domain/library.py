@@ -70,8 +70,8 @@ class VectorIndex(Protocol):
         """Store or overwrite; durable when it returns."""
         ...
 
-    async def count(self, file_id: str) -> int:
-        """How many chunks of that file are stored."""
+    async def count(self, file_id: str | None = None) -> int:
+        """How many chunks of that file are stored; without one, of all files."""
         ...
 
     async def delete_file(self, file_id: str) -> None:

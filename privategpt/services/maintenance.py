@@ -67,7 +67,7 @@ async def refuse_strange_index(*, state: StateStore, index: VectorIndex, alone: 
             "The vector index lacks documents that are stored. Bring back the index that belongs "
             "to them, or run `privategpt reindex` to make it anew from the stored text."
         )
-    if alone and not stored and await index.chunk_counts():
+    if alone and not stored and await index.count():
         raise StartRefused(
             "The vector index has documents, and the database has none. Bring back the database; "
             "or, where the index is another library's, choose another server.data_dir or "

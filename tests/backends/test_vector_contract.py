@@ -280,11 +280,12 @@ async def test_chunks_are_counted_by_file_and_by_document(index: VectorIndex) ->
         + [chunk("b", doc_id="d2", file_id="f1", position=n) for n in range(2)]
         + [chunk("c", doc_id="d3", file_id="f2", tenant="beta")]
     )
-    assert await index.count("f1") == 5
+    assert (await index.count("f1"), await index.count()) == (5, 6)
     assert dict(await index.chunk_counts()) == {"d1": 3, "d2": 2, "d3": 1}
     await index.delete_document("d1")
     assert await index.count("f1") == 2
     await index.delete_file("f1")
+    assert await index.count() == 1
     assert dict(await index.chunk_counts()) == {"d3": 1}
 
 

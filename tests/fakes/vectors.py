@@ -27,10 +27,11 @@ class FakeVectorIndex:
         self._fail_if_told()
         self.chunks.update({chunk.chunk.chunk_id: chunk for chunk in chunks})
 
-    async def count(self, file_id: str) -> int:
-        """How many chunks of that file are stored."""
+    async def count(self, file_id: str | None = None) -> int:
+        """How many chunks of that file are stored; without one, of all files."""
         self._fail_if_told()
-        return sum(file_id in _file_ids(chunk) for chunk in self.chunks.values())
+        counted = self.chunks.values()
+        return sum(file_id is None or file_id in _file_ids(chunk) for chunk in counted)
 
     async def delete_file(self, file_id: str) -> None:
         """Remove all chunks of a file."""

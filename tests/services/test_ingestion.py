@@ -62,7 +62,7 @@ def library(tmp_path: Path) -> WiredLibrary:
 class ForgetfulIndex(FakeVectorIndex):
     """Says that it holds one chunk less than it was given."""
 
-    async def count(self, file_id: str) -> int:
+    async def count(self, file_id: str | None = None) -> int:
         return await super().count(file_id) - 1
 
 

@@ -69,9 +69,9 @@ async def test_what_another_process_deletes_meanwhile_is_not_lacking(library: Wi
     await library.add("b.txt", "Two.")
     counted = library.index.count
 
-    async def deleting(file_id: str) -> int:
+    async def deleting(file_id: str | None = None) -> int:
         if file_id == stored.file.file_id:
-            await library.ingestion.delete("ann", file_id)
+            await library.ingestion.delete("ann", stored.file.file_id)
         return await counted(file_id)
 
     library.index.count = deleting  # type: ignore[method-assign]

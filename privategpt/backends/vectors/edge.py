@@ -88,9 +88,10 @@ class EdgeIndex:
         if chunks:
             await self._write(self._upsert_now, tuple(chunks))
 
-    async def count(self, file_id: str) -> int:
-        """How many chunks of that file are stored."""
-        return await self._read(self._shard.count, _where(FILE_ID, file_id))
+    async def count(self, file_id: str | None = None) -> int:
+        """How many chunks of that file are stored; without one, of all files."""
+        where = None if file_id is None else _where(FILE_ID, file_id)
+        return await self._read(self._shard.count, where)
 
     async def delete_file(self, file_id: str) -> None:
         """Remove all chunks of a file; it is no error if there are none."""

@@ -108,12 +108,11 @@ class ServerIndex:
             async with server_errors(self._timeout_s):
                 await self._client.upsert(self._collection, points, wait=True)
 
-    async def count(self, file_id: str) -> int:
-        """How many chunks of that file are stored."""
+    async def count(self, file_id: str | None = None) -> int:
+        """How many chunks of that file are stored; without one, of all files."""
+        where = None if file_id is None else _where(FILE_ID, file_id)
         async with server_errors(self._timeout_s):
-            found = await self._client.count(
-                self._collection, count_filter=_where(FILE_ID, file_id), exact=True
-            )
+            found = await self._client.count(self._collection, count_filter=where, exact=True)
         return found.count
 
     async def delete_file(self, file_id: str) -> None:

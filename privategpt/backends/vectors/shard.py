@@ -101,7 +101,7 @@ class ShardFolder:
             found = shard.retrieve(list(point_ids), with_payload=[key], with_vector=False)
         return {UUID(str(one.id)): (one.payload or {}).get(key) for one in found}
 
-    def count(self, where: qe.Filter) -> int:
+    def count(self, where: qe.Filter | None) -> int:
         """How many points match, exactly."""
         shard = self._open_shard()
         with _engine_errors():
