@@ -43,6 +43,8 @@ _SAME_WORDS = 0.6
 """From this share of the claim's words on, its figures left out, what differs is denied outright;
 below it the two sentences may just speak of different things."""
 
+_FEWEST_WORDS_OF_A_STATEMENT = 2
+
 _NEAR_THE_QUESTION = 0.45
 """Cosine of a question and what is cited for its answer; chosen on the tuning half of SQuAD 2.0."""
 
@@ -70,8 +72,8 @@ class Passage:
 class Claim:
     """A sentence of an answer, read for comparison.
 
-    A source without all of the `required` words does not support it, whatever else it has; nor,
-    where they are `denied`, does a sentence that has them all and denies nothing.
+    A source without all of the `required` words does not support it, whatever else it has; nor
+    one whose sentences that have them all say the opposite. `denied`: these words deny something.
     """
 
     terms: Terms
@@ -202,7 +204,7 @@ class Evidence:
             first=found.first,
             last=found.last,
             anchor=found.anchor,
-            score=support_score(found.features) if self._allows(claim, found.anchor) else 0.0,
+            score=support_score(found.features) if self._allows(claim) else 0.0,
             contradictions=found.contradictions,
         )
 
@@ -228,12 +230,19 @@ class Evidence:
         """Whether one of its sentences is `text`, but for spaces and the full stop."""
         return _bare(text) in map(_bare, self._passage.sentences)
 
-    def _allows(self, claim: Claim, anchor: int) -> bool:
-        """Whether the few words that the claim is about are here, and not said otherwise."""
+    def _allows(self, claim: Claim) -> bool:
+        """Whether the few words that the claim is about are here, and not only said otherwise."""
+        if not claim.required:
+            return True
         if not claim.required <= self._everything.words:
             return False
-        said = claim.required <= self._passage.terms[anchor].words
-        return not (claim.denied and said and not self._passage.statements[anchor].negated)
+        read = zip(self._passage.terms, self._passage.statements, strict=True)
+        said = {statement.negated for terms, statement in read if claim.required <= terms.words}
+        if claim.denied:
+            return not said or True in said
+        # A name or a number says nothing by itself, and a question may ask for what is not.
+        states = len(claim.required) >= _FEWEST_WORDS_OF_A_STATEMENT
+        return not states or claim.statement.negated or not said or False in said
 
     def examine(self, claim: Claim) -> Finding:
         """Where the claim is best supported, and what speaks for and against it there."""

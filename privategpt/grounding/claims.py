@@ -12,7 +12,7 @@ _MOST_OF_A_SHORT_ANSWER = 3
 _QUESTION = re.compile(r"[?？؟][\"'”’)»*_\]]*\Z")
 _BLOCK = re.compile(r"#{1,6}\s|\||\*\*[^*]*[^.!*。！]\*\*:?\Z|[-*_=]{3,}\Z|\[\^?[^\]]+\]:|<")
 _INTRODUCTION = re.compile(r"[:：][*_]*\Z")
-_LIST_MARK = re.compile(r"(?:>\s*)*(?:[-*+•]|\d{1,3}[.)])\s+")
+_LIST_MARK = re.compile(r"(?:>\s*)*(?:[-*+•]|\d{1,3}[.)])\s+|(?:>\s*)+")
 _NO_CLAIM = re.compile(
     r"""(?:
       (?:hi|hello|hey|dear|thanks|thank\ you|welcome|sure|certainly|of\ course|absolutely)\b
@@ -41,6 +41,11 @@ _NO_CLAIM = re.compile(
 )
 
 
+def without_list_mark(sentence: str) -> str:
+    """`sentence` without the bullet or number before it, which it does not state."""
+    return _LIST_MARK.sub("", sentence, count=1)
+
+
 def is_claim(sentence: str) -> bool:
     """Whether `sentence` states something that a source should support.
 
@@ -61,11 +66,11 @@ def is_short_answer(sentence: str) -> bool:
 
 
 def _states(sentence: str) -> bool:
-    text = _LIST_MARK.sub("", sentence.strip(), count=1)
+    text = without_list_mark(sentence.strip())
     if not text or _QUESTION.search(text) or _BLOCK.match(text) or _INTRODUCTION.search(text):
         return False
     return not _NO_CLAIM.match(composed(text).replace("’", "'"))
 
 
 def _content_words(sentence: str) -> int:
-    return len(read_terms(_LIST_MARK.sub("", sentence.strip(), count=1)).words)
+    return len(read_terms(without_list_mark(sentence.strip())).words)

@@ -24,6 +24,7 @@ _OPENING = re.compile(
 _OPENING_BEGUN = re.compile(
     r"(?:\*{1,3}|_{1,3}|<(?:s(?:u(?:[pb]>?)?)?)?|[(（]\s*(?:[^\W\d_]{1,12}[.:]?\s*){0,2})\Z"
 )
+_GAP = re.compile(r"[ \u00a0\u2009\u202f\u3000]\Z")
 _CLOSING = {"(": re.compile(r"\s*\)"), "（": re.compile(r"\s*）")}
 
 
@@ -81,7 +82,7 @@ def _close_up(left: list[tuple[Piece, int]], after: str) -> str:
         before, after = inner
     if not before or before.endswith("\n"):
         after = after.removeprefix(" ")
-    before = before.removesuffix(" ")
+    before = _GAP.sub("", before)
     if left:
         left[-1:] = [(Piece(before), place)] if before else []
     return after

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from privategpt.grounding.claims import without_list_mark
 from privategpt.grounding.lexicon import STOPS_AT_ONCE, STOPS_BEFORE_SPACE
 from privategpt.grounding.markdown import Piece
 from privategpt.grounding.removing import sure_before_marker, without_markers_but
@@ -28,7 +29,7 @@ class Sentence:
 
     @property
     def claim(self) -> str:
-        """Its words without its markers; empty if it is nothing but code."""
+        """Its words without its markers and its list mark; empty if it is nothing but code."""
         if not any(
             not piece.code and piece.number is None and piece.text.strip() for piece in self.pieces
         ):
@@ -126,7 +127,7 @@ def _masked(code: str) -> str:
 
 
 def _joined(pieces: Iterable[Piece]) -> str:
-    return " ".join("".join(piece.text for piece in pieces).split())
+    return without_list_mark(" ".join("".join(piece.text for piece in pieces).split()))
 
 
 def insert_marker(pieces: Sequence[Piece], number: int) -> tuple[list[Piece], int]:

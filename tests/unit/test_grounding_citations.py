@@ -205,6 +205,7 @@ async def test_what_differs_in_nothing_but_what_counts_is_not_supported(
         ("量子引力（参见[9]）未解决。", "量子引力未解决。"),
         ("Is **it** [9] **not**?", "Is **it** **not**?"),
         ("Is (it [9])?", "Is (it)?"),
+        ("Quantum gravity is unsolved\u00a0[9].", "Quantum gravity is unsolved."),
         ("Is it (see [9], chapter 3)?", "Is it (see, chapter 3)?"),
     ],
 )
@@ -274,6 +275,36 @@ async def test_a_few_words_that_deny_what_their_source_says_are_not_supported(ma
     assert not (await ground(f"Bread is not baked daily{marker}.", question=asked)).grounded
     about = "Tell me everything about the town, please"
     assert not (await ground(f"Dogs never bark loudly{marker}.", question=about)).grounded
+
+
+LENT = "Books are lent to readers for a month. Maps and newspapers are not lent to anybody."
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "grounded"),
+    [
+        ("Are maps lent to readers?", "Maps are lent", False),
+        ("Are maps lent to readers?", "Maps are not lent", True),
+        ("Are books lent to readers?", "Books are lent", True),
+        ("What is not lent to anybody?", "Maps and newspapers", True),
+        ("What are maps and newspapers not lent to?", "Anybody", True),
+    ],
+)
+@pytest.mark.parametrize("form", ["{}.", "{} [1].", "- {} [1]\n", "2. {} [1]\n", "> {} [1]\n"])
+async def test_a_few_words_are_not_supported_by_what_says_the_opposite(
+    question: str, said: str, grounded: bool, form: str
+) -> None:
+    only = Source(number=1, title="A", text=LENT, document=None, start=0, end=len(LENT))
+    grounder = Grounder([only], BagOfWords(), question=question)
+    await grounder.feed(form.format(said))
+    assert (await grounder.finish()).grounded is grounded
+
+
+@pytest.mark.parametrize("mark", ["- ", "2. ", "17) ", "> ", "> 3. "])
+async def test_a_list_mark_is_no_part_of_what_its_item_states(mark: str) -> None:
+    for said in ("The cat sat on the mat", "Saturday in Lisbon is sunny with a high of 24 °C"):
+        (citation,) = (await ground(f"{mark}{said} [1][2]\n")).citations
+        assert citation.support == (await ground(f"{said} [1][2]\n")).citations[0].support
 
 
 @pytest.mark.parametrize(
