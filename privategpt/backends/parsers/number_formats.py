@@ -51,6 +51,8 @@ class _Section:
     shift: int = 0
     exponent_digits: int = 0
     is_whole: bool = False
+    quantum: Decimal = Decimal(1)
+    around: tuple[str, str] | None = None  # of digits as Python writes them, as most are
 
     def shown(self, number: Decimal, stated: str) -> str:
         """A number without its sign; `stated` as it is in the file."""
@@ -58,8 +60,10 @@ class _Section:
             return "".join(stated if part == "@" else part[1:] for part in self.before)
         if self.exponent_digits:
             return self._scientific(number)
-        places = sum(part in _DIGITS for part in self.behind)
-        rounded = number.scaleb(self.shift).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+        shifted = number.scaleb(self.shift) if self.shift else number
+        rounded = shifted.quantize(self.quantum, ROUND_HALF_UP)
+        if self.around is not None:
+            return f"{self.around[0]}{rounded:f}{self.around[1]}"
         digits, _, decimals = f"{rounded:f}".partition(".")
         return _whole(self.before, digits) + _decimals(self.behind, decimals)
 
@@ -98,7 +102,7 @@ class NumberFormat:
             shown = chosen.shown(abs(number), plain.lstrip("-"))
         except InvalidOperation:
             return plain  # infinite, or of more digits than there are
-        if number and not any(digit in shown for digit in "123456789"):
+        if sign and not any(digit in shown for digit in "123456789"):
             sign = ""  # it is rounded to nothing
         return sign + shown if shown.strip() else plain
 
@@ -190,7 +194,26 @@ def _checked(
         shift=shift + 2 * parts.count("=%"),
         exponent_digits=exponent_digits,
         is_whole="@" in parts or not digits,
+        quantum=Decimal(1).scaleb(-sum(part in _DIGITS for part in behind)),
+        around=_around(before, behind),
     )
+
+
+def _around(before: Sequence[str], behind: Sequence[str]) -> tuple[str, str] | None:
+    """What stands before and behind digits with one at least before the point, and all after it;
+    None where they are written in any other way.
+    """
+    places = [n for n, part in enumerate(before) if part in _DIGITS]
+    if not places or places[-1] - places[0] != len(places) - 1 or before[places[-1]] != "0":
+        return None
+    if "0" in (before[n] for n in places[:-1]):
+        return None
+    decimals = [part for part in behind if part in _DIGITS]
+    last, tail = before[: places[-1] + 1], before[places[-1] + 1 :]
+    if set(decimals) - {"0"} or (tail and decimals) or list(behind[: len(decimals)]) != decimals:
+        return None
+    literals = "".join(part[1:] for part in (*tail, *behind[len(decimals) :]))
+    return "".join(part[1:] for part in last[: places[0]]), literals
 
 
 def _whole(pattern: Sequence[str], digits: str) -> str:
