@@ -100,9 +100,9 @@ def test_a_formula_that_no_program_has_computed_is_shown_itself(tmp_path: Path) 
     row = (
         '<row><c t="inlineStr"><is><t>Total</t></is></c><c><f>SUM(B1:B3)</f></c>'
         '<c><f>A1*2</f><v>42</v></c><c t="str"><f>IF(A1,"","")</f><v></v></c>'
-        '<c><f t="shared" si="0"/></c><c><v>1</v></c></row>'
+        '<c><f t="shared" si="0"/></c><c><f>B1</f><v/></c></row>'
     )
-    assert read_one(tmp_path, "a.xlsx", xlsx({"S": row})) == "Total | =SUM(B1:B3) | 42 |  |  | 1"
+    assert read_one(tmp_path, "a.xlsx", xlsx({"S": row})) == "Total | =SUM(B1:B3) | 42 |  |  | =B1"
 
 
 def test_a_thread_of_comments_is_read_once_and_without_its_notice(tmp_path: Path) -> None:

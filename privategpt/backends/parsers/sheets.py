@@ -125,7 +125,6 @@ class _Cell:
     style: int
     value: list[str] = field(default_factory=list[str])
     formula: list[str] = field(default_factory=list[str])
-    is_computed: bool = False
 
 
 class _SheetCells:
@@ -156,8 +155,6 @@ class _SheetCells:
             self._cell = _Cell(self._column, kind, int(style) if style.isdecimal() else 0)
         elif tag == "rPh":
             self._in_guide = True
-        elif tag == "v" and self._cell:
-            self._cell.is_computed = True
         self._reads = tag in {"v", "t"}
         self._in_formula = tag == "f"
 
@@ -200,7 +197,7 @@ class _SheetCells:
 
     def _shown(self, cell: _Cell) -> str:
         value = "".join(cell.value)
-        if cell.formula and not cell.is_computed:
+        if cell.formula and not value and cell.kind != "str":  # a text may be empty
             return "=" + "".join(cell.formula)
         if cell.kind == "s":
             known = value.isdecimal() and int(value) < len(self._strings)
