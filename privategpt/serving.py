@@ -21,9 +21,6 @@ from privategpt.domain.errors import InvalidSettings, StartRefused
 from privategpt.settings import Settings
 from privategpt.wiring import open_server
 
-_CHATTY = ("alembic", "ddgs", "httpcore", "httpcore2", "httpx", "httpx2", "primp")
-# They log addresses, and with them questions.
-
 CLOSING_S = 5.0
 """What streams get beyond the grace to send their last words and be closed."""
 
