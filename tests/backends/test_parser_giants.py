@@ -9,7 +9,15 @@ import pytest
 from privategpt.backends.parsers import cleaning, html_reader, mail, pdf
 from privategpt.backends.parsers.bounds import MAX_PATH_CHARS, MAX_TITLE_CHARS
 from privategpt.domain.errors import CorruptFile, FileExceedsBounds
-from tests.fakes.parser_files import lines, pdf_of_pages, read, read_one, zipped
+from tests.fakes.parser_files import (
+    docx,
+    lines,
+    pdf_of_pages,
+    read,
+    read_one,
+    relations,
+    zipped,
+)
 
 LONG = 200_000
 """Of what took time by its square: a thousand times as long as the whole test now."""
@@ -213,3 +221,60 @@ def test_of_the_bookmarks_of_a_page_only_so_many_are_looked_for(
     data = pdf_of_pages([lines("One", "Two")], catalog=b"/Outlines 6 0 R", more=outline)
     (document,) = read(tmp_path, "a.pdf", data).documents
     assert [heading.title for heading in document.headings] == ["One"]
+
+
+def _nested(element: str, depth: int) -> str:
+    """Each in the lower part of the one around it."""
+    opened = f"<m:{element}><m:e/><m:sub>" * depth
+    return opened + "<m:r><m:t>x</m:t></m:r>" + f"</m:sub></m:{element}>" * depth
+
+
+def test_equations_nested_deeply_are_read_once_at_every_depth(tmp_path: Path) -> None:
+    body = f'<w:p xmlns:m="urn:m"><m:oMath>{_nested("sSub", 60)}</m:oMath></w:p>'
+    assert read_one(tmp_path, "a.docx", docx(body)).startswith("_(_(")
+
+
+def test_a_list_of_more_levels_than_word_has_has_no_numbers(tmp_path: Path) -> None:
+    numbering = (
+        '<w:abstractNum w:abstractNumId="1"><w:lvl w:ilvl="99999999"><w:lvlText w:val="%1"/>'
+        '</w:lvl></w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num>'
+    )
+    body = (
+        '<w:p><w:pPr><w:numPr><w:ilvl w:val="99999999"/><w:numId w:val="1"/></w:numPr></w:pPr>'
+        "<w:r><w:t>x</w:t></w:r></w:p>"
+    )
+    assert read_one(tmp_path, "a.docx", docx(body, numbering=numbering)) == "x"
+
+
+def test_letters_count_no_further_than_anybody_reads_them(tmp_path: Path) -> None:
+    page = "<html><ol type=a start=702><li>x</li><li>y</li></ol>"
+    assert read_one(tmp_path, "a.html", page) == f"{'z' * 27}. x\n703. y"
+
+
+def test_blanks_in_a_heading_are_not_looked_at_again_for_every_block(tmp_path: Path) -> None:
+    page = "<html><h1>" + " <div>" * (LONG // 4) + "Title</h1>"
+    assert read_one(tmp_path, "a.html", page) == "Title"
+
+
+@pytest.mark.parametrize(
+    "head", ["X-A: \xe9\n" * 50_000, "---\ntitle: a" + " " * LONG + "b\n---\n", "a-b:\n " * LONG]
+)
+@pytest.mark.parametrize("name", ["a.eml", "a.md", "noname"])
+def test_what_is_read_off_the_first_lines_takes_no_time(
+    head: str, name: str, tmp_path: Path
+) -> None:
+    assert read(tmp_path, name, head.encode("latin-1") + b"\n\nText").documents
+
+
+def test_a_page_put_into_a_document_many_times_is_read_once(tmp_path: Path) -> None:
+    w = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="urn:r"'
+    body = '<w:altChunk r:id="p"/>' * 1_000
+    data = zipped(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "word/document.xml": f"<w:document {w}><w:body>{body}</w:body></w:document>",
+            "word/_rels/document.xml.rels": relations({"p": ("aFChunk", "p.html")}),
+            "word/p.html": "<p>Once.</p>" + "<b></b>" * 10_000,
+        }
+    )
+    assert read_one(tmp_path, "a.docx", data) == "Once."

@@ -59,19 +59,23 @@ def _part(element: ET.Element, name: str) -> str:
 
 
 def _grouped(element: ET.Element, name: str) -> str:
-    text = _part(element, name)
+    return _in_brackets(_part(element, name))
+
+
+def _in_brackets(text: str) -> str:
     return text if text.isalnum() or len(text) < 2 else f"({text})"
 
 
+# Every part is read once: what is nested would be read twice as often at every depth.
 def _lowered(element: ET.Element) -> str:
     text = _part(element, "sub")
-    return f"_{_grouped(element, 'sub')}" if text else ""
+    return f"_{_in_brackets(text)}" if text else ""
 
 
 def _power(element: ET.Element) -> str:
     text = _part(element, "sup")
     power = raised(text)
-    return f"^{_grouped(element, 'sup')}" if text and power == text else power
+    return f"^{_in_brackets(text)}" if text and power == text else power
 
 
 def _root(element: ET.Element) -> str:

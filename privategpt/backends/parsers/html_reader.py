@@ -166,8 +166,10 @@ class HtmlReader(HTMLParser):
             self._in_guide = tag in _GUIDES
 
     def _open_block(self, tag: str, attributes: Mapping[str, str | None]) -> None:
-        if self._heading is None or "".join(self._text).strip():
+        if self._heading is None or any(map(str.strip, self._text)):
             self._end_block()
+        else:
+            self._text.clear()  # blanks in front of a heading's block
         self._list_item = tag in {"li", "dt", "dd", "option"}
         self._navigations += tag == "nav"
         if tag in _LISTS:

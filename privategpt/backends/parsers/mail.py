@@ -88,13 +88,14 @@ class _ReadableHeaders(policy.EmailPolicy):
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         """Name and value of a header in these lines."""
-        return super().header_source_parse([_readable(line) for line in sourcelines])
+        header = "".join(sourcelines)
+        if header.isascii() or not _PARSED.match(header.encode("ascii", "surrogateescape")):
+            return super().header_source_parse(sourcelines)
+        return super().header_source_parse([_readable(header)])
 
 
-def _readable(line: str) -> str:
-    if line.isascii():
-        return line
-    data = line.encode("ascii", "surrogateescape")
+def _readable(header: str) -> str:
+    data = header.encode("ascii", "surrogateescape")
     for charset in ("utf-8", guess(data), "cp1252"):
         if charset and (text := decoded(data, charset)) is not None:
             return text

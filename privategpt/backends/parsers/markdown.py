@@ -61,7 +61,7 @@ def front_matter_facts(text: str) -> Metadata:
         for line in text[:_FRONT_MATTER_LENGTH].split("\n")[1:_FRONT_MATTER_LINES]:
             if line.rstrip() in _FRONT_MATTER_ENDS:
                 return facts(**found)
-            if match := _STATED.fullmatch(line):
+            if match := _STATED.fullmatch(line[:_LONGEST_TITLE]):
                 found.setdefault(match[1].lower(), match[2].strip("\"'"))
     return {}
 

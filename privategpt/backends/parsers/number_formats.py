@@ -33,6 +33,7 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MOST_DIGITS = 30
+_LONGEST_CODE = 1_000  # Excel's limit is 255
 _FIRST_OF_MARCH_1900 = 61
 """Days before it are counted as if 1900 had been a leap year, as Lotus 1-2-3 did."""
 
@@ -129,6 +130,8 @@ def number_format(number: str, codes: Mapping[str | None, str]) -> NumberFormat:
 
 def format_of_code(code: str) -> NumberFormat:
     """The format that is written so."""
+    if len(code) > _LONGEST_CODE:
+        return PLAIN
     parts = list(_sections(code))
     bare = _LITERAL.sub("", "".join(token[0] for token in parts[0])).lower()
     if re.search(r"[yd]", bare.replace("general", "")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _MOST = 10_000
+_MOST_LETTERS = 26 * 27
 _ROMAN = (
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L")),
     *((40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
@@ -30,7 +31,7 @@ def numeral(number: int, form: str) -> str:
     if form in {"upperRoman", "lowerRoman"}:
         letters = _roman(number)
         return letters if form == "upperRoman" else letters.lower()
-    if form in {"upperLetter", "lowerLetter"}:
+    if form in {"upperLetter", "lowerLetter"} and number <= _MOST_LETTERS:
         letters = _letter(number)
         return letters.upper() if form == "upperLetter" else letters
     if form in _CHINESE_FORMATS and number < 100:

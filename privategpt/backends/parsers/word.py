@@ -168,7 +168,8 @@ class _Parts:
         """A web page that was put in as it was (`altChunk`), which some programs write all of
         their text as.
         """
-        _, part = self._relations.get(attribute(reference, "id") or "", ("", ""))
+        # Once each: a part can be referred to a million times.
+        _, part = self._relations.pop(attribute(reference, "id") or "", ("", ""))
         data = self._package.read(part) if part in self._package else b""
         if _MIME.match(data):
             pages = read_mail(data, "").documents

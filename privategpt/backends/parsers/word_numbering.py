@@ -52,7 +52,7 @@ class Numbering:
         """What stands before the paragraph with these properties, "" where nothing does."""
         number, level = self._place(properties)
         found = self._lists.get(number)
-        if found is None or level not in found.levels:
+        if found is None or level >= _LEVELS or level not in found.levels:
             return ""
         self._count(number, found, level)
         shown = found.levels[level]
