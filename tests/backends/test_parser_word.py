@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from privategpt.domain.documents import Heading
-from tests.fakes.parser_files import docx, read, read_one, relations, word_paragraph, zipped
+from tests.fakes.parser_files import (
+    core_properties,
+    docx,
+    read,
+    read_one,
+    relations,
+    word_paragraph,
+    zipped,
+)
 
 _NUMBERING = (
     '<w:abstractNum w:abstractNumId="7">'
@@ -247,3 +255,17 @@ def test_a_web_page_put_into_a_document_is_its_text(name: str, page: str, tmp_pa
     (document,) = read(tmp_path, "a.docx", data).documents
     assert document.text == "Minutes\n\nAll agreed.\n\nSigned"
     assert document.headings == (Heading(start=0, level=1, title="Minutes"),)
+
+
+@pytest.mark.parametrize(
+    ("author", "created", "metadata"),
+    [
+        ("python-docx", "2013-12-23T23:15:00Z", {}),
+        ("An Office", "2013-12-24T08:00:00Z", {"author": "An Office", "year": 2013}),
+    ],
+)
+def test_what_a_library_says_of_its_template_is_not_said_of_the_document(
+    author: str, created: str, metadata: dict[str, object], tmp_path: Path
+) -> None:
+    data = docx(word_paragraph("x"), core=core_properties("", author, created))
+    assert read(tmp_path, "a.docx", data).metadata == metadata

@@ -14,6 +14,9 @@ _PLACEHOLDERS = frozenset(
         *("python-docx", "openpyxl", "apache poi"),
     )
 )
+_OF_A_TEMPLATE = frozenset(("2013-12-23T23:15:00Z", "2013-01-27T09:14:16Z"))
+"""When the templates were made that python-docx and python-pptx begin every document from."""
+
 _SAVED_BY = "saved by "  # as browsers sign the pages that they save
 _PROGRAM_PREFIX = re.compile(r"^Microsoft (?:Word|PowerPoint|Excel) - ")
 _YEAR = re.compile(r"(?<!\d)(1[4-9]\d\d|20\d\d)(?!\d)")
@@ -30,7 +33,7 @@ def facts(
         found["title"] = stated
     if author and (stated := _stated(author)):
         found["author"] = stated
-    if date and (year := year_of(date)):
+    if date and date not in _OF_A_TEMPLATE and (year := year_of(date)):
         found["year"] = year
     return found
 
