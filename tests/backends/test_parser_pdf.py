@@ -281,21 +281,6 @@ def test_glyph_variants_become_the_letters_they_mean() -> None:
     assert clean_title("The ﬁrst\r\n part\0") == "The first part"
 
 
-@pytest.mark.parametrize(
-    ("text", "joined"),
-    [
-        ("The aim of a long-\nterm plan and the term: it is long", "long-term"),
-        ("The aim of a long-\nterm plan and more", "longterm"),
-        ("The applic-\nable law of the land, able and", "applicable"),
-        ("The net-\nwork of the net and all work, a network", "network of"),
-        ("Die Haus-\nordnung gilt: Ordnung im Haus", "Hausordnung"),
-    ],
-)
-def test_a_word_of_two_words_keeps_its_hyphen_in_english(text: str, joined: str) -> None:
-    (page,) = join_broken_words([text])
-    assert joined in page
-
-
 def test_running_headers_go_but_for_the_first() -> None:
     pages = [f"ACME Report {n}\nText of {word}\nmore\n{word} ends\nPage {n}" for n, word in
              enumerate(["one", "two", "three", "four", "five"], start=1)]  # fmt: skip

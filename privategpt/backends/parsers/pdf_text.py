@@ -24,7 +24,6 @@ compatibility ideographs: glyph variants that text never means."""
 _BLANKS_AT_LINE_END = re.compile(r"[ \t\xa0]+(?=\n)")
 _BROKEN_WORD = re.compile(r"(\w+)(?:[\x02\ufffe]\r?\n?|(?:-|\xad)\r?\n(?=[^\W\d_]))(\w+)")
 _WORD = re.compile(r"\w+(?:-\w+)*")
-_ENGLISH = frozenset(("the", "of", "and"))
 _NUMBERS = re.compile(r"\d+|(?<![^\W\d_])[ivxlc]+(?![^\W\d_])", re.IGNORECASE)
 """Arabic and Roman: page numbers of both kinds."""
 
@@ -62,13 +61,11 @@ def join_broken_words(texts: Sequence[str]) -> list[str]:
     """Words broken at line ends in one piece again.
 
     Whether the hyphen goes is decided by the document itself: "well-known" keeps it where the
-    document has "well-known" in a line and not "wellknown". Where it has neither, an English one
-    keeps it between two words that it has ("long-term"); most other languages write such as one.
+    document has "well-known" in a line and not "wellknown".
     """
     if not any(_BROKEN_WORD.search(text) for text in texts):
         return list(texts)
     words = _vocabulary(texts)
-    is_english = words >= _ENGLISH
 
     def join(match: re.Match[str]) -> str:
         first, second = match[1], match[2]
@@ -76,7 +73,6 @@ def join_broken_words(texts: Sequence[str]) -> list[str]:
         if whole.lower() in words:
             return whole
         keeps = hyphenated.lower() in words or not second[0].islower() or not first[-1].isalpha()
-        keeps = keeps or (is_english and {first.lower(), second.lower()} <= words)
         return hyphenated if keeps and second[0].isascii() else whole
 
     return [_BROKEN_WORD.sub(join, text) for text in texts]
