@@ -114,6 +114,10 @@ NOT_SERVED: Mapping[str, str] = {
 }
 """What clients ask for by themselves, and what there is instead."""
 
+_WORDS = dict.fromkeys(
+    ("dict_type", "model_attributes_type", "model_type"), "Input should be an object"
+)
+"""Pydantic's own words for these speak of Python, and clients of JSON."""
 _TYPE_NAMES = frozenset({"str", "int", "float", "bool", "dict", "list", "none"})
 _FIELD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -266,7 +270,8 @@ def _details(problems: Iterable[Any]) -> list[dict[str, Any]]:
     by_place: dict[tuple[str | int, ...], dict[str, Any]] = {}
     for problem in problems:
         place = tuple(part for part in problem["loc"] if _names_a_field(part))
-        entry = {"loc": list(place), "msg": problem["msg"], "type": problem["type"]}
+        words = _WORDS.get(problem["type"], problem["msg"])
+        entry = {"loc": list(place), "msg": words, "type": problem["type"]}
         known = by_place.get(place)
         if known is None or (_is_of_type(known) and not _is_of_type(entry)):
             # A member that fits in type and fails in value is the one that was meant.

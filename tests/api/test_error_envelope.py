@@ -180,6 +180,7 @@ async def test_json_that_is_no_object_is_a_422(body: Any, client: httpx.AsyncCli
     response = await client.post(CHAT, content=json.dumps(body))
     assert response.status_code == 422, response.text
     HTTPValidationError.model_validate(response.json())
+    assert response.json()["error"]["message"] == "Input should be an object"
 
 
 async def test_a_body_labelled_as_something_else_is_a_415(client: httpx.AsyncClient) -> None:

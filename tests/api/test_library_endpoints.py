@@ -236,7 +236,7 @@ class TestIngest:
                 "metadata: Object should have at most 100 keys",
             ),
             ({"": 1}, "metadata: String should have at least 1 character"),
-            ([], "metadata: Input should be a valid dictionary"),
+            ([], "metadata: Input should be an object"),
         ],
         ids=range(6),
     )
