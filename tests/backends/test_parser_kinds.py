@@ -81,6 +81,8 @@ def _ole(*streams: str) -> bytes:
         (b"\r\n<HTML lang=de><table>", "export.xls", Kind.HTML),
         (b"<table border=1>", "export.doc", Kind.HTML),
         (b"<?php echo 1; ?>", "page.php", Kind.TEXT),
+        (b"<html><%= title %>", "page.jsp", Kind.TEXT),
+        (b"<!DOCTYPE html><p>saved", "page.aspx", Kind.HTML),
         (b"Name\tAge\nAnn\t7\n", "export.xls", Kind.TEXT),
         (b"Date: today\r\nMIME-Version: 1.0\r\n\r\nx", "export.doc", Kind.EML),
         (b"Received: by a\n\tfor b\nSubject: x\n\nx", "mail", Kind.EML),

@@ -123,6 +123,9 @@ _OFFICE_EXTENSIONS = frozenset(
 """Of programs that export web pages, or pages saved from a browser, under such names."""
 
 _PAGE = re.compile(rb"<!doctype html|<html[\s>]|<table[\s>]|<head>|<body[\s>]")
+_PROGRAM = re.compile(rb"<\?php|<\?=|<%")
+"""In what makes pages and is none."""
+
 _MAIL = re.compile(
     rb"(?:[a-z][a-z0-9-]{1,40}:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*){1,200}", re.IGNORECASE
 )
@@ -222,7 +225,7 @@ def _kind_by_look(head: bytes) -> Kind:
     """Of a text whose name says nothing: an export may be a web page, with or without a mail
     around it (MHTML); mailboxes are often files without an extension.
     """
-    if _PAGE.match(head.lower()):
+    if _PAGE.match(head.lower()) and not _PROGRAM.search(head):
         return Kind.HTML
     if _MAILBOX.match(head):
         return Kind.MBOX
