@@ -58,6 +58,7 @@ def main(
         "report"
     ),
     context_only: Annotated[bool, typer.Option(help="Answer from the documents or not.")] = True,
+    temperature: Annotated[float, typer.Option(help="Of the model, 0 to 2.")] = 0.0,
     threads: Annotated[
         int | None, typer.Option(help="Of the engine; none: all processors.")
     ] = None,
@@ -91,7 +92,13 @@ def main(
                 patch.object(answering, "number_sources", WithNeighbours(neighbours)),
             ):
                 return [
-                    await _ask(client, question, library, context_only=context_only)
+                    await _ask(
+                        client,
+                        question,
+                        library,
+                        context_only=context_only,
+                        temperature=temperature,
+                    )
                     for question in track(chosen, description="Asking", console=_console)
                 ]
 
@@ -105,6 +112,7 @@ def main(
         half=half,
         unanswerable=unanswerable,
         context_only=context_only,
+        temperature=temperature,
         order=order,
         context_tokens=context_tokens,
         documents=grouping,
@@ -182,7 +190,12 @@ def _questions(half: str, count: int, *, unanswerable: bool) -> list[Row]:
 
 
 async def _ask(
-    client: httpx.AsyncClient, question: Row, library: Documents, *, context_only: bool
+    client: httpx.AsyncClient,
+    question: Row,
+    library: Documents,
+    *,
+    context_only: bool,
+    temperature: float,
 ) -> Outcome:
     started = time.perf_counter()
     reply = await client.post(
@@ -193,7 +206,7 @@ async def _ask(
             "use_context": True,
             "context_only": context_only,
             "citation_style": ["chunks", "citations"],
-            "temperature": 0,
+            "temperature": temperature,
             "seed": 1,
             "max_tokens": 120,
         },
@@ -237,6 +250,8 @@ def _write(scores: Scores, **settings: Any) -> None:
         name = f"{name}-answerable"
     if not settings["context_only"]:
         name = f"{name}-free"
+    if settings["temperature"]:
+        name = f"{name}-temperature-{settings['temperature']}"
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     _console.print_json(data=result)
