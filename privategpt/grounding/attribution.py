@@ -30,9 +30,11 @@ from privategpt.grounding.gate import (
     Statement,
     compare,
     read_statement,
+    replaced_names,
 )
 from privategpt.grounding.lexical import Rarity, Terms, pair_recall, read_terms
 from privategpt.grounding.lexicon import STOPS_AT_ONCE, STOPS_BEFORE_SPACE
+from privategpt.grounding.quantities import FIGURE_WORDS
 from privategpt.grounding.sentences import Span, split_sentences
 from privategpt.grounding.weights import RANKING, SUPPORT, SUPPORT_BIAS
 
@@ -48,6 +50,7 @@ _FEWEST_WORDS_OF_A_STATEMENT = 2
 _NEAR_THE_QUESTION = 0.45
 """Cosine of a question and what is cited for its answer; chosen on the tuning half of SQuAD 2.0."""
 
+_OF_FIGURES = read_terms(" ".join(FIGURE_WORDS)).words
 _FIGURES = (Ground.NUMBER, Ground.UNIT, Ground.YEAR, Ground.DATE)
 
 Matrix = npt.NDArray[np.float32]
@@ -311,12 +314,20 @@ class Evidence:
         }
 
     def _denies(self, claim: Claim, anchor: int, *, in_run: Comparison) -> bool:
-        """Whether the anchor says the same but for a figure, a "not" or the direction."""
-        at_anchor = compare(claim.statement, self._passage.statements[anchor])
-        if not in_run.denies(*_FIGURES) and not at_anchor.denies(Ground.NEGATION, Ground.DIRECTION):
+        """Whether the anchor says the same but for a figure, a name, a "not" or the direction."""
+        statement = self._passage.statements[anchor]
+        at_anchor = compare(claim.statement, statement)
+        replaced = replaced_names(claim.statement, place=statement, passage=self._stated)
+        if not (
+            replaced
+            or in_run.denies(*_FIGURES)
+            or at_anchor.denies(Ground.NEGATION, Ground.DIRECTION)
+        ):
             return False
-        wanted = claim.terms.without_figures
-        return self._rarity.recall(wanted, self._passage.terms[anchor]) >= _SAME_WORDS
+        given = self._passage.terms[anchor]
+        differing = read_terms(" ".join(replaced)).words | _OF_FIGURES - given.words
+        wanted = claim.terms.without_figures.without(differing)
+        return self._rarity.recall(wanted, given) >= _SAME_WORDS
 
     def _run(self, claim: Claim, anchor: int) -> tuple[int, int]:
         """The anchor with those neighbours that bring enough of what it lacks."""

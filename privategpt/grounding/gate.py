@@ -13,10 +13,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from privategpt.grounding.lexicon import WORD, composed, words
-from privategpt.grounding.quantities import CLOCK, Figures, Quantity, read_figures
+from privategpt.grounding.lexicon import composed, words
+from privategpt.grounding.names import (
+    GERMAN,
+    WORDS,
+    NamePlace,
+    initials_of,
+    names_in,
+    parts_of,
+    places_of,
+)
+from privategpt.grounding.quantities import CLOCK, Date, Figures, Quantity, read_figures
 
-_WORD = re.compile(rf"{WORD}(?:['’.&-]{WORD})*")
 _NEGATIONS = words(
     "not no never none neither nor without cannot nothing nobody nowhere hardly scarcely unable "
     "lack lacks lacked lacking fail fails failed absence absent non unlikely false",
@@ -31,7 +39,6 @@ _NEGATIONS = words(
     "nie bez не нет без ні немає není nejsou değil yok δεν δε χωρίς",
     "नहीं बिना لا ليس ليست لم لن بدون لیس نیست نہیں לא אין בלי",
 )
-_GERMAN = words("der die das den dem des und ist sind ein eine im vom zum zur wird wurde mit nicht")
 _CONTRACTED = re.compile(r"n['’]t\b", re.IGNORECASE)
 _INNER_NEGATIONS = re.compile(r"不|没|沒|無|无|非|未|ない|ません|なかった|ず[、。に]|ไม่|않|없|아니")
 
@@ -118,6 +125,7 @@ class Statement:
 
     figures: Figures
     names: frozenset[str]
+    places: frozenset[NamePlace]
     vocabulary: frozenset[str]
     initials: frozenset[str]
     negated: bool
@@ -129,6 +137,7 @@ class Statement:
         return Statement(
             figures=self.figures + other.figures,
             names=self.names | other.names,
+            places=self.places | other.places,
             vocabulary=self.vocabulary | other.vocabulary,
             initials=self.initials | other.initials,
             negated=self.negated or other.negated,
@@ -158,13 +167,15 @@ class Comparison:
 def read_statement(text: str) -> Statement:
     """Everything that the gate compares."""
     text = composed(text)
-    tokens = _WORD.findall(text)
+    tokens = WORDS.findall(text)
     folded = [token.casefold() for token in tokens]
+    names = names_in(text)
     return Statement(
         figures=read_figures(text),
-        names=_names(text),
-        vocabulary=frozenset(part for token in folded for part in (token, *_parts(token))),
-        initials=_initials(tokens),
+        names=names,
+        places=frozenset(places_of(tokens, names)),
+        vocabulary=frozenset(part for token in folded for part in (token, *parts_of(token))),
+        initials=initials_of(tokens),
         negated=_is_negated(text, folded),
         directions=frozenset(_directions(folded)),
         asks=_ASKS.search(text) is not None,
@@ -177,7 +188,9 @@ def compare(sentence: Statement, passage: Statement) -> Comparison:
     demanded = [quantity for quantity in sentence.figures.quantities if quantity.demanded]
     missing = [quantity for quantity in demanded if not _has(passage.figures, quantity)]
     years = sentence.figures.years - passage.figures.years
-    dates = sentence.figures.dates - passage.figures.dates
+    dates = [
+        date for date in sentence.figures.dates if not any(map(date.covers, passage.figures.dates))
+    ]
     names = [name for name in sentence.names if not _names_it(passage, name)]
     numbers = len(demanded) + len(sentence.figures.years) + len(sentence.figures.dates)
     return Comparison(
@@ -197,6 +210,25 @@ def compare(sentence: Statement, passage: Statement) -> Comparison:
 def contradictions(sentence: str, passage: str) -> tuple[Contradiction, ...]:
     """What `passage` denies of `sentence`."""
     return compare(read_statement(sentence), read_statement(passage)).contradictions
+
+
+def replaced_names(sentence: Statement, *, place: Statement, passage: Statement) -> frozenset[str]:
+    """The names in `sentence` that are nowhere in `passage`, and for which `place` has another
+    between the same words.
+
+    Elsewhere a name that is not there may be what a "he" stands for, and in German any noun.
+    """
+    if len(GERMAN & (passage.vocabulary | sentence.vocabulary)) > 1:
+        return frozenset()
+    return frozenset(
+        name
+        for here in sentence.places
+        for there in place.places
+        if (here.before, here.after) == (there.before, there.after)
+        and not all(other in sentence.vocabulary for other in there.names)
+        for name in here.names
+        if not _names_it(passage, name)
+    )
 
 
 def _has(figures: Figures, wanted: Quantity) -> bool:
@@ -265,12 +297,12 @@ def _denied_years(missing: Iterable[int], given: frozenset[int]) -> Iterable[Con
             yield Contradiction(Ground.YEAR, f"the passage has other years than {year}")
 
 
-def _denied_dates(
-    missing: Iterable[tuple[int, int]], given: frozenset[tuple[int, int]]
-) -> Iterable[Contradiction]:
-    if given:
-        for month, day in sorted(missing):
-            yield Contradiction(Ground.DATE, f"the passage has other dates than {month}/{day}")
+def _denied_dates(missing: Iterable[Date], given: frozenset[Date]) -> Iterable[Contradiction]:
+    for date in sorted(missing):
+        if given and not any(other.covers(date) for other in given):
+            yield Contradiction(
+                Ground.DATE, f"the passage has other dates than {date.month}/{date.day or '?'}"
+            )
 
 
 def _denied_sense(sentence: Statement, passage: Statement) -> Iterable[Contradiction]:
@@ -291,61 +323,8 @@ def _names_it(passage: Statement, name: str) -> bool:
     return (
         name in passage.vocabulary
         or name in passage.initials
-        or any(part in passage.vocabulary for part in _parts(name))
+        or any(part in passage.vocabulary for part in parts_of(name))
     )
-
-
-def _names(text: str) -> frozenset[str]:
-    """Capitalised words within a sentence, and words with two capitals anywhere.
-
-    The first word counts only if it is capitalised further on, too. In German and in headings,
-    where most nouns are capitalised, only words with two capitals are names.
-    """
-    inner: set[str] = set()
-    first: set[str] = set()
-    strong: set[str] = set()
-    count = capitals = 0
-    for found in _WORD.finditer(text):
-        word = found[0]
-        count += 1
-        if len(re.findall(r"[A-ZÀ-ÖØ-Þ]", word)) > 1:
-            strong.add(_bare(word))
-        elif word[0].isupper() and len(word) > 1:
-            before = text[: found.start()].rstrip(" \t\"'“‘«(*_")
-            starts = not before or before[-1] in ".!?:…\n。"
-            (first if starts else inner).add(_bare(word))
-            capitals += not starts
-    german = len(_GERMAN.intersection(text.split())) > 1
-    if german or capitals * 5 > count * 3 > 9:
-        return frozenset(strong)
-    return frozenset(strong | inner | (first & inner))
-
-
-def _bare(word: str) -> str:
-    return re.sub(r"['’]s\Z", "", word).casefold()
-
-
-def _parts(token: str) -> list[str]:
-    bare = re.sub(r"['’]s\Z", "", token)
-    parts = re.split(r"[-'’&.]", bare)
-    return [bare, *parts] if len(parts) > 1 or bare != token else []
-
-
-def _initials(tokens: list[str]) -> frozenset[str]:
-    """First letters of runs of capitalised words: "World Health Organization" gives "who"."""
-    found: set[str] = set()
-    run = ""
-    for token in [*tokens, ""]:
-        if token[:1].isupper():
-            run += token[0].casefold()
-            continue
-        if token.casefold() in {"of", "the", "and", "for", "de", "der", "du"} and run:
-            continue
-        found.update(
-            run[a:b] for a in range(len(run)) for b in range(a + 2, min(len(run), a + 6) + 1)
-        )
-        run = ""
-    return frozenset(found)
 
 
 def _is_negated(text: str, folded: list[str]) -> bool:

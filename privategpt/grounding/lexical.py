@@ -52,7 +52,11 @@ class Terms:
     @property
     def without_figures(self) -> Terms:
         """The same but for its numbers."""
-        return replace(self, words=frozenset(w for w in self.words if not w[0].isdigit()))
+        return self.without(frozenset(word for word in self.words if word[0].isdigit()))
+
+    def without(self, words: frozenset[str]) -> Terms:
+        """The same but for these words."""
+        return replace(self, words=self.words - words)
 
     def __or__(self, other: Terms) -> Terms:
         return Terms(self.words | other.words, self.pairs | other.pairs)

@@ -4,93 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from privategpt.grounding.lexicon import UNSPACED, lowered, words
-
-_UNIT_NAMES = {
-    "%": "% percent pct prozent procent prósent pourcent porcento percentuale パーセント",
-    "°C": "°c ℃ celsius",
-    "°F": "°f ℉ fahrenheit",
-    "km": "km kilometre kilometres kilometer kilometers kilómetros chilometri quilômetros",
-    "m": "m metre metres meter meters metros metri mètres",
-    "cm": "cm centimetre centimetres centimeter centimeters zentimeter",
-    "mm": "mm millimetre millimetres millimeter millimeters",
-    "mi": "mi mile miles meilen",
-    "ft": "ft foot feet",
-    "in": "inch inches",
-    "kg": "kg kilogram kilograms kilogramm kilo kilos",
-    "g": "g gram grams gramm grammes",
-    "mg": "mg milligram milligrams milligramm",
-    "µg": "µg μg mcg microgram micrograms",
-    "t": "tonne tonnes tons ton tonnen",
-    "lb": "lb lbs pound pounds",
-    "l": "l litre litres liter liters",
-    "ml": "ml millilitre millilitres milliliter milliliters",
-    "s": "s sec second seconds sekunde sekunden secondes segundos",
-    "min": "min minute minutes minuten minutos minuti",
-    "h": "h hr hrs hour hours stunde stunden heures horas ore uur",
-    "d": "day days tag tage tagen jours jour días dias giorni dagen dagar daga",
-    "week": "week weeks woche wochen semaines semanas settimane weken vikur",
-    "month": "month months monat monate monaten mois meses mesi maanden mánuði mánuðir",
-    "year": "year years yr yrs jahr jahre jahren ans années años anos anni jaar ár ára",
-    "$": "$ usd dollar dollars us$",
-    "€": "€ eur euro euros",
-    "£": "£ gbp",
-    "¥": "¥ jpy yen 円",
-    "W": "w watt watts",
-    "kW": "kw kilowatt kilowatts",
-    "V": "v volt volts",
-    "Hz": "hz hertz",
-    "MB": "mb megabyte megabytes",
-    "GB": "gb gigabyte gigabytes",
-    "kB": "kb kilobyte kilobytes",
-}
-_UNITS = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
-_CURRENCIES = "$€£¥"
-_UNSPACED_UNIT_NAMES = {
-    "°C": "摄氏度 攝氏度",
-    "km": "公里 千米 キロメートル 킬로미터",
-    "mi": "英里 マイル 마일",
-    "m": "米 公尺 メートル 미터",
-    "cm": "厘米 公分 センチメートル センチ",
-    "mm": "毫米 公厘 ミリメートル ミリ",
-    "kg": "公斤 千克 キログラム キロ 킬로그램",
-    "g": "克 グラム",
-    "t": "吨 噸 トン",
-    "l": "升 リットル",
-    "ml": "毫升 ミリリットル",
-    "s": "秒 초",
-    "min": "分钟 分鐘 分間 分 분",
-    "h": "小时 小時 时间 時間 시간",
-    "d": "天 日間 일간",
-    "week": "周 週 星期",
-    "month": "个月 個月 か月 ヶ月 カ月 개월",
-    "year": "年",
-    "$": "美元 美金 ドル 달러",
-    "€": "欧元 歐元 ユーロ 유로",
-    "£": "英镑 英鎊 ポンド",
-    "¥": "日元 日圓 円",
-    "%": "パーセント 퍼센트",
-}
-_UNSPACED_UNITS = {
-    name: unit for unit, names in _UNSPACED_UNIT_NAMES.items() for name in names.split()
-}
-_UNSPACED_UNIT = re.compile("|".join(sorted(_UNSPACED_UNITS, key=len, reverse=True)))
-_JOINED = f"{UNSPACED}\uac00-\ud7af"
-_JOINED_WORD = re.compile(rf"[{_JOINED}]")
-"""What stands behind a number without a space may go on behind the word that it counts."""
-
-_SCALES = {
-    "thousand": 1e3, "k": 1e3, "tausend": 1e3, "mille": 1e3, "mil": 1e3, "duizend": 1e3,
-    "þúsund": 1e3, "千": 1e3,
-    "万": 1e4, "萬": 1e4,
-    "million": 1e6, "millions": 1e6, "mio": 1e6, "millionen": 1e6, "millones": 1e6, "milhões": 1e6,
-    "milioni": 1e6, "miljoen": 1e6, "milljón": 1e6, "milljónir": 1e6,
-    "億": 1e8, "亿": 1e8,
-    "billion": 1e9, "billions": 1e9, "bn": 1e9, "mrd": 1e9, "milliarde": 1e9, "milliarden": 1e9,
-    "milliards": 1e9, "miliardi": 1e9, "miljard": 1e9,
-    "trillion": 1e12,
-}  # fmt: skip
+from privategpt.grounding.lexicon import lowered, words
+from privategpt.grounding.units import JOINED, JOINED_WORD, SCALES, UNITS, unit_and_scale
 
 _SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -120,13 +37,16 @@ _MONTH_NAMES = (
 )
 _MONTHS = {name: month for month, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
 
+FIGURE_WORDS = frozenset({*UNITS, *SCALES, *_NUMBER_WORDS, *_MONTHS, "hundred"})
+"""What figures are written with besides digits."""
+
 _NUMBER = re.compile(
-    rf"(?:(?<=[{_JOINED}])|(?<![\w.,]))"
+    rf"(?:(?<=[{JOINED}])|(?<![\w.,]))"
     r"(?P<currency>[$€£¥])?[ ]?"
     r"(?P<number>\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)*)"
     r"(?P<suffix>st|nd|rd|th|s)?(?![\d])"
     r"(?:[ \u00a0\u202f-]?(?P<after>%|°[ ]?[CF]"
-    rf"|[^\W\d]+\$?(?:(?<=[{_JOINED}])|(?![^\W_]))|[$€£¥℃℉]))?"
+    rf"|[^\W\d]+\$?(?:(?<=[{JOINED}])|(?![^\W_]))|[$€£¥℃℉]))?"
     r"(?:[ \u00a0](?P<second>%|[^\W\d]+))?"
 )
 _NUMBER_WORD = re.compile(
@@ -145,6 +65,12 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_DAY = re.compile(
     rf"\b({_MONTH})\.?[ ](\d{{1,2}})(?:st|nd|rd|th)?(?![\d.,]\d|\d)", re.IGNORECASE
+)
+_NUMERIC_DATE = re.compile(
+    r"(?<![\d.,/])(0?[1-9]|[12]\d|3[01])([./])(0?[1-9]|[12]\d|3[01])\2(1\d{3}|20\d{2})(?!\d)"
+)
+_MONTH_OF_YEAR = re.compile(
+    rf"\b({_MONTH})\.?,?[ ](?:of |de )?(?:1\d{{3}}|20\d{{2}})\b", re.IGNORECASE
 )
 _CLOCK = re.compile(
     r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
@@ -182,13 +108,24 @@ class Quantity:
     counted: str = ""
 
 
+class Date(NamedTuple):
+    """A day of the year, or with 0 the whole month."""
+
+    month: int
+    day: int
+
+    def covers(self, other: Date) -> bool:
+        """Whether `other` is this day, or in this month."""
+        return self.month == other.month and self.day in (0, other.day)
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a text states in numbers. `dates` are (month, day)."""
+    """What a text states in numbers."""
 
     quantities: tuple[Quantity, ...] = ()
     years: frozenset[int] = frozenset()
-    dates: frozenset[tuple[int, int]] = frozenset()
+    dates: frozenset[Date] = frozenset()
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(
@@ -205,7 +142,7 @@ def read_figures(text: str) -> Figures:
     before_end = 0
     for found in _NUMBER.finditer(rest):
         number = found["number"]
-        unit, scale = _unit_and_scale(found["after"], found["second"])
+        unit, scale = unit_and_scale(found["after"], found["second"])
         unit = found["currency"] or unit
         if _YEAR.fullmatch(number) and not unit and scale == 1 and found["suffix"] in (None, "s"):
             years.add(int(number))
@@ -225,38 +162,53 @@ def _with_unit(quantity: Quantity, unit: str) -> Quantity:
     return quantity if quantity.unit else replace(quantity, unit=unit)
 
 
-def _read_dates(text: str) -> tuple[set[int], set[tuple[int, int]], str]:
+def _read_dates(text: str) -> tuple[set[int], set[Date], str]:
     """Years and dates, and the text with the dates blanked out so that they are read once."""
     years: set[int] = set()
-    dates: set[tuple[int, int]] = set()
+    dates: set[Date] = set()
 
     def iso(found: re.Match[str]) -> str:
         years.add(int(found[1]))
-        dates.add((int(found[2]), int(found[3])))
+        dates.add(Date(int(found[2]), int(found[3])))
         return " " * len(found[0])
 
     def day_month(found: re.Match[str]) -> str:
-        dates.add((_MONTHS[lowered(found[2])], int(found[1])))
+        dates.add(Date(_MONTHS[lowered(found[2])], int(found[1])))
         return " " * len(found[0])
 
     def month_day(found: re.Match[str]) -> str:
-        dates.add((_MONTHS[lowered(found[1])], int(found[2])))
+        dates.add(Date(_MONTHS[lowered(found[1])], int(found[2])))
         return " " * len(found[0])
 
     def cjk_date(found: re.Match[str]) -> str:
-        dates.add((int(found[1]), int(found[2])))
+        dates.add(Date(int(found[1]), int(found[2])))
         return " " * len(found[0])
 
     def cjk_year(found: re.Match[str]) -> str:
         years.add(int(found[1]))
         return " " * len(found[0])
 
+    def numeric(found: re.Match[str]) -> str:
+        years.add(int(found[4]))
+        first, second = int(found[1]), int(found[3])
+        if found[2] == "." or first > 12 or first == second:  # 3/4 is read both ways
+            dates.add(Date(second, first))
+        elif second > 12:
+            dates.add(Date(first, second))
+        return " " * len(found[0])
+
+    def month_of_year(found: re.Match[str]) -> str:
+        dates.add(Date(_MONTHS[lowered(found[1])], 0))
+        return found[0]
+
     for pattern, read in (
         (_ISO_DATE, iso),
+        (_NUMERIC_DATE, numeric),
         (_CJK_YEAR, cjk_year),
         (_CJK_DATE, cjk_date),
         (_DAY_MONTH, day_month),
         (_MONTH_DAY, month_day),
+        (_MONTH_OF_YEAR, month_of_year),
     ):
         text = pattern.sub(read, text)
     return years, dates, text
@@ -317,24 +269,9 @@ def _readings(number: str) -> frozenset[float]:
     return frozenset({decimal})
 
 
-def _unit_and_scale(after: str | None, second: str | None) -> tuple[str, float]:
-    first = (after or "").replace(" ", "").casefold()
-    if _JOINED_WORD.match(first):
-        scale = _SCALES.get(first[0], 1)
-        unit = _UNSPACED_UNIT.match(first, int(first[0] in _SCALES))
-        return _UNSPACED_UNITS[unit[0]] if unit else "", scale
-    if first in _SCALES:
-        return _UNITS.get((second or "").casefold(), ""), _SCALES[first]
-    if first in ("per", "pro", "pour", "por") and (second or "").casefold() in (
-        "cent", "ciento", "cento", "cent.",
-    ):  # fmt: skip
-        return "%", 1
-    return _UNITS.get(first, ""), 1
-
-
 def _counted(word: str | None) -> str:
     folded = (word or "").casefold()
-    if _JOINED_WORD.match(folded):
+    if JOINED_WORD.match(folded):
         return folded[0]
     return folded.removesuffix("s") if len(folded) > 3 else ""
 
@@ -350,9 +287,9 @@ def _number_words(text: str) -> list[Quantity]:
         )
         after = (match["after"] or "").lower()
         if after == "hundred":
-            unit, value, scale = _UNITS.get((match["second"] or "").lower(), ""), value * 100, 1.0
+            unit, value, scale = UNITS.get((match["second"] or "").lower(), ""), value * 100, 1.0
         else:
-            unit, scale = _unit_and_scale(match["after"], match["second"])
+            unit, scale = unit_and_scale(match["after"], match["second"])
         found.append(
             Quantity(
                 frozenset({value * scale}),

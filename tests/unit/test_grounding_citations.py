@@ -173,6 +173,12 @@ async def test_what_the_gate_denies_is_not_attributed() -> None:
         ("The fee of the pool is not 5 €", "The fee of the pool is 5 €."),
         ("Der alte Turm ist im Winter geöffnet", "Der alte Turm ist im Winter nicht geöffnet."),
         ("读者一次最多可借40本书", "读者一次最多可借12本书。"),
+        (
+            "The merger with Beta was completed",
+            "The merger with Alpha was completed in March 2020.",
+        ),
+        ("The merger was completed in April 2020", "The merger was completed on 3 March 2020."),
+        ("The profit was 5.1 billion €", "The profit was 5.1 million €, more than ever before."),
     ],
 )
 async def test_what_differs_in_nothing_but_what_counts_is_not_supported(
@@ -434,7 +440,7 @@ FRAGMENTS = st.sampled_from(
         "Saturday in Lisbon is sunny", "24 °C", " [1]", "[2]", "[9]", " ", ". ", "\n", "`", "```",
         "Dogs bark loudly at night", "The cat sat on the mat", ". ", "[see it](http://e.example)",
         "。", "!", "- ", "# ", "**", "http://", "  ", "😀", "e\u0301", "[1, 2]", "【2†x】",
-        "東京は首都です", "(", ")", "(see ", "（参见", "）", "**", "_", "<sup>", "</sup>", ", ",
+        "東京は首都です", " (", ")", " (see ", "（参见", "）", "**", "_", "<sup>", "</sup>", ", ",
         " and ", "[Source", "[",
     ]
 )  # fmt: skip

@@ -11,6 +11,7 @@ from privategpt.grounding.gate import (
     compare,
     contradictions,
     read_statement,
+    replaced_names,
 )
 from privategpt.grounding.quantities import Quantity, read_figures
 
@@ -23,6 +24,10 @@ DENIED = [
     ("It was founded in 1999.", "It was founded in 2001.", Ground.YEAR),
     ("It opens on 3 May.", "It opens on 4 May.", Ground.DATE),
     ("It opens on 2024-05-03.", "It opens on June 3, 2024.", Ground.DATE),
+    ("It opens in April 2024.", "It opens on 3 May 2024.", Ground.DATE),
+    ("It opens on 3 April.", "It opens in May 2024.", Ground.DATE),
+    ("Es öffnet am 03.04.2024.", "It opens on 3 May 2024.", Ground.DATE),
+    ("It opens on 4/30/2024.", "It opens on 3 May 2024.", Ground.DATE),
     ("It does not work.", "It works.", Ground.NEGATION),
     ("It works.", "It doesn’t work.", Ground.NEGATION),
     ("Es funktioniert nicht.", "Es funktioniert.", Ground.NEGATION),
@@ -70,6 +75,10 @@ AGREED = [
     ("It opens on 3 May 2024.", "It opens on May 3rd, 2024."),
     ("Am 3. Mai 2024.", "On 2024-05-03."),
     ("2024年5月3日。", "On May 3, 2024."),
+    ("In May 2024.", "On 3 May 2024."),
+    ("Am 03.05.2024.", "On May 3, 2024."),
+    ("On 5/31/2024 or 31/5/2024.", "On May 31, 2024."),
+    ("On 5/3/2024.", "On May 3, 2024, or on 5 March."),
     ("One of them works.", "Some of them work."),
     ("It rose.", "It rose, and then fell."),
     ("It does not work.", "It never works."),
@@ -143,6 +152,32 @@ def test_names_are_found_by_their_words_and_by_their_initials() -> None:
     passage = read_statement("The World Health Organization met Anna in Geneva.")
     found = compare(sentence, passage)
     assert (found.names, found.names_found) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "place", "another"),
+    [
+        ("The merger with Beta was completed.", "The merger with Alpha was completed.", True),
+        ("It was built by Dr. Karl Meier in Rome.", "Built by Dr. Anna Huber in Rome.", True),
+        ("The merger with Alpha was completed.", "The merger with Alpha was completed.", False),
+        ("In 1905 Einstein wrote four papers.", "In 1905 he wrote four papers in Bern.", False),
+        ("The head of Beta resigned.", "The head of Alpha has resigned.", False),
+        ("Die Firma und die Gebühr ist neu.", "Die Firma und die Abgabe ist neu.", False),
+    ],
+)
+def test_another_name_between_the_same_words_is_another_name(
+    sentence: str, place: str, another: bool
+) -> None:
+    said, there = read_statement(sentence), read_statement(place)
+    assert bool(replaced_names(said, place=there, passage=there)) is another
+    everywhere = there + read_statement("They met Beta and Karl Meier.")
+    assert not replaced_names(said, place=there, passage=everywhere)
+
+
+def test_in_a_german_passage_another_noun_is_no_other_name() -> None:
+    said, there = (read_statement(f"Der {who} sagte gestern alles.") for who in ("Chef", "Leiter"))
+    passage = there + read_statement("Das war im Mai.")
+    assert replaced_names(said, place=there, passage=passage) == frozenset()
 
 
 def test_the_first_word_is_a_name_only_if_it_is_one_elsewhere() -> None:
