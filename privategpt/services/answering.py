@@ -162,7 +162,7 @@ class Answering:
     ) -> AsyncGenerator[AnswerEvent | GenerationBegun]:
         """The events of one choice, its usage last."""
         if request.sampling.max_tokens == 0:
-            return self._nothing(prompt, choice=choice)
+            return self._nothing(request, prompt, choice=choice)
         generation = self._llm.generate(_generation_request(request, prompt, choice=choice))
         if request.tell_stop and request.sampling.stop:
             generation = until_stopped(
@@ -196,11 +196,12 @@ class Answering:
         return reply.events(generation)
 
     async def _nothing(
-        self, prompt: FittedPrompt, *, choice: int
+        self, request: AnswerRequest, prompt: FittedPrompt, *, choice: int
     ) -> AsyncGenerator[AnswerEvent | GenerationBegun]:
         """A reply of no tokens, which engines refuse to write."""
         read = await self._llm.count_tokens(prompt.messages)
-        yield ChoiceFinished(FinishReason.LENGTH, choice=choice)
+        grounded = False if request.use_context else None
+        yield ChoiceFinished(FinishReason.LENGTH, grounded=grounded, choice=choice)
         yield UsageCounted(Usage(prompt_tokens=read, completion_tokens=0))
 
     async def count_tokens(self, request: AnswerRequest) -> int:

@@ -67,6 +67,14 @@ async def test_a_reply_of_no_tokens_is_not_asked_for(library: WiredLibrary) -> N
     assert library.llm.requests == []
 
 
+async def test_a_reply_of_no_tokens_that_asked_for_context_is_not_grounded(
+    library: WiredLibrary,
+) -> None:
+    request = ask("Hello?", sampling=Sampling(max_tokens=0), use_context=True)
+    finished = only(await answer(library, request), ChoiceFinished)
+    assert finished == ChoiceFinished(FinishReason.LENGTH, grounded=False)
+
+
 async def test_without_context_the_model_is_asked_as_it_is(library: WiredLibrary) -> None:
     events = await answer(library, ask("Hello?"))
     assert events == [
