@@ -56,7 +56,7 @@ async def first_byte_rows(
         if context is not None:
             messages = await _prompt(messages, engines, context)
         request = GenerationRequest(messages=messages, sampling=_sampling())
-        body = chat_body(request, model=engines.llama.model.name, default_max_tokens=None)
+        body = chat_body(request, model=engines.llama.model.name, defaults=Sampling())
         async with connection(engines.llama.url, api_key=engines.llama.api_key) as llama:
             heard["bare"].append(await llama.stream("/v1/chat/completions", body))
         return heard["bare"][-1].first_byte_s

@@ -151,6 +151,7 @@ class LlmSettings(Section):
     model: Text | None = None
     model_path: FilePath | None = None
     context_tokens: Annotated[Count, Field(ge=512)] | None = None
+    temperature: Annotated[float, BeforeValidator(_number), Field(ge=0, le=2)] | None = None
     slots: Count = 2
     threads: Count | None = None
     base_url: Address | None = None

@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from privategpt.backends.vectors.edge import open_edge_index
 from privategpt.backends.vectors.quantization import Quantization
+from privategpt.domain.conversation import Sampling
 from privategpt.domain.errors import InvalidSettings, StartRefused, Unavailable
 from privategpt.domain.library import VectorIndex
 from privategpt.domain.ports import EmbeddingModel, LanguageModel, Reranker
@@ -54,6 +55,7 @@ async def start_llm(settings: LlmSettings) -> LanguageModel:
             model=settings.model,
             api_key=secret(settings.api_key),
             context_tokens=settings.context_tokens,
+            defaults=Sampling(temperature=settings.temperature),
             timeouts=timeouts,
         )
     if settings.mode == "llamaindex":
@@ -65,13 +67,15 @@ async def start_llm(settings: LlmSettings) -> LanguageModel:
             context_tokens=settings.context_tokens,
             timeouts=timeouts,
         )
-    from privategpt.backends.llm.llama_cpp import start_llama_cpp
+    from privategpt.backends.llm.llama_cpp import DEFAULT_TEMPERATURE, start_llama_cpp
 
+    chosen = settings.temperature
     return await start_llama_cpp(
         model_path=settings.model_path,
         context_tokens=settings.context_tokens,
         slots=settings.slots,
         threads=settings.threads,
+        temperature=DEFAULT_TEMPERATURE if chosen is None else chosen,
         timeouts=timeouts,
     )
 

@@ -20,6 +20,7 @@ import pytest
 
 from privategpt.backends.llm import bundled_model
 from privategpt.backends.llm.llama_cpp import (
+    DEFAULT_TEMPERATURE,
     LONGEST_PAUSE_S,
     LlamaCppModel,
     processors,
@@ -82,6 +83,18 @@ def end_of(events: list[GenerationEvent]) -> GenerationFinished:
 
 async def test_the_engine_reports_each_slots_own_window(engine: LlamaCppModel) -> None:
     assert (engine.name, engine.context_tokens) == (bundled_model.NAME, WINDOW)
+
+
+async def test_a_request_without_a_temperature_is_answered_with_a_low_one(
+    engine: LlamaCppModel,
+) -> None:
+    async def said(temperature: float | None) -> str:
+        sampling = Sampling(temperature=temperature, max_tokens=24, seed=1)
+        return text_of(await collect(engine, GenerationRequest(ASKED, sampling)))
+
+    low = await said(DEFAULT_TEMPERATURE)
+    assert await said(None) == low
+    assert await said(2.0) != low
 
 
 async def test_prompts_are_counted_exactly_as_the_engine_reads_them(engine: LlamaCppModel) -> None:
@@ -397,6 +410,7 @@ class Launches:
         return LlamaCppModel(
             options=OPTIONS,
             launch=self.launch,
+            temperature=0.2,
             timeouts=DEFAULT_TIMEOUTS,
             pause=self.pause,
             clock=clock,

@@ -198,12 +198,14 @@ async def test_tool_choice_is_not_sent_without_tools(
     assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(server.received()[0].body)
 
 
-async def test_replies_without_a_bound_get_the_default_one(server: ScriptedServer) -> None:
-    model = OpenAICompatibleModel(base_url=server.base_url, model="m", default_max_tokens=64)
+async def test_what_a_request_leaves_open_has_defaults(server: ScriptedServer) -> None:
+    defaults = Sampling(max_tokens=64, temperature=0.2)
+    model = OpenAICompatibleModel(base_url=server.base_url, model="m", defaults=defaults)
     await collect(model)
-    await collect(model, GenerationRequest(ASKED, Sampling(max_tokens=9)))
+    await collect(model, GenerationRequest(ASKED, Sampling(max_tokens=9, temperature=0)))
     await model.close()
-    assert [request.body["max_tokens"] for request in server.received()] == [64, 9]
+    sent = [(one.body["max_tokens"], one.body["temperature"]) for one in server.received()]
+    assert sent == [(64, 0.2), (9, 0)]
 
 
 @pytest.mark.parametrize("packet", [1, 2, 3, 7, 1000])

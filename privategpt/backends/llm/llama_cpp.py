@@ -20,7 +20,7 @@ from privategpt.backends.llm.llama_process import LlamaOptions, LlamaProcess, st
 from privategpt.backends.llm.openai_compatible import OpenAICompatibleModel
 from privategpt.backends.llm.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from privategpt.domain.answers import GenerationEvent
-from privategpt.domain.conversation import GenerationRequest, Message
+from privategpt.domain.conversation import GenerationRequest, Message, Sampling
 from privategpt.domain.errors import EngineUnavailable, InvalidSettings, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 DEFAULT_CONTEXT_TOKENS = 8192
 """Each slot's window where none is set: what SmolLM2 was trained on, and 190 MB of it. Models
 trained on more would take gigabytes."""
+DEFAULT_TEMPERATURE = 0.2
+"""As SmolLM2's authors advise. llama.cpp's own .8 makes small models invent what no source says."""
 REPLY_SHARE = 4
 """A reply without a bound of its own ends after a quarter of the window: small models can repeat
 themselves for ever, and would hold a slot as long."""
@@ -48,6 +50,7 @@ class LlamaCppModel:
         *,
         options: LlamaOptions,
         launch: Launch,
+        temperature: float,
         timeouts: Timeouts,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -55,6 +58,7 @@ class LlamaCppModel:
     ) -> None:
         self._options = options
         self._launch = launch
+        self._temperature = temperature
         self._timeouts = timeouts
         self._pause = pause
         self._clock = clock
@@ -131,7 +135,10 @@ class LlamaCppModel:
             base_url=f"{self._process.url}/v1",
             model=self._options.alias,
             api_key=self._process.api_key,
-            default_max_tokens=self._options.context_tokens // REPLY_SHARE,
+            defaults=Sampling(
+                max_tokens=self._options.context_tokens // REPLY_SHARE,
+                temperature=self._temperature,
+            ),
             timeouts=self._timeouts,
         )
         try:
@@ -178,9 +185,12 @@ async def start_llama_cpp(
     context_tokens: int | None = None,
     slots: int = 2,
     threads: int | None = None,
+    temperature: float = DEFAULT_TEMPERATURE,
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
 ) -> LlamaCppModel:
     """A running embedded engine; `model_path` is a GGUF file, None for the bundled model.
+
+    `temperature` (0–2) is that of requests that name none.
 
     Without `threads`, prompts are read by all processors and replies written by all but one,
     which is left to this process. llama.cpp's threads wait for each other in a busy loop at every
@@ -202,7 +212,12 @@ async def start_llama_cpp(
         threads=threads or max(1, processors() - 1),
         prompt_threads=threads or processors(),
     )
-    model = LlamaCppModel(options=options, launch=lambda: start_process(options), timeouts=timeouts)
+    model = LlamaCppModel(
+        options=options,
+        launch=lambda: start_process(options),
+        temperature=temperature,
+        timeouts=timeouts,
+    )
     try:
         await model.start()
     except Unavailable as error:

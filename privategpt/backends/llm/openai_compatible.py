@@ -26,7 +26,7 @@ from privategpt.backends.llm.wire_errors import VENDOR_ERRORS, VendorError, tran
 from privategpt.backends.llm.wire_requests import WireObject, chat_body, wire_messages
 from privategpt.backends.openai_client import NO_KEY, make_http_client, make_openai_client
 from privategpt.domain.answers import GenerationEvent, GenerationFinished, Usage
-from privategpt.domain.conversation import GenerationRequest, Message
+from privategpt.domain.conversation import GenerationRequest, Message, Sampling
 from privategpt.domain.errors import (
     EngineFailed,
     EngineUnavailable,
@@ -36,6 +36,9 @@ from privategpt.domain.errors import (
 )
 
 logger = logging.getLogger(__name__)
+
+ENGINES_OWN = Sampling()
+"""No defaults but those of the engine."""
 
 FALLBACK_CONTEXT_TOKENS = 8192
 """The window where neither the operator nor the server tells one."""
@@ -53,7 +56,7 @@ class OpenAICompatibleModel:
 
     `base_url` ends in /v1, as in OpenAI's clients. What is not configured (`model`,
     `context_tokens`) is learnt from the server on the first call, or by `learn`.
-    `default_max_tokens` bounds replies for which the caller set no bound.
+    `defaults` has the `max_tokens` and the `temperature` of requests that name none.
     """
 
     def __init__(
@@ -63,13 +66,13 @@ class OpenAICompatibleModel:
         model: str | None = None,
         api_key: str | None = None,
         context_tokens: int | None = None,
-        default_max_tokens: int | None = None,
+        defaults: Sampling = ENGINES_OWN,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._root = base_url.rstrip("/").removesuffix("/v1")
         self._model = model
         self._context_tokens = context_tokens
-        self._default_max_tokens = default_max_tokens
+        self._defaults = defaults
         self._timeouts = timeouts
         self._facts: EngineFacts | None = None
         key = api_key or NO_KEY
@@ -102,11 +105,7 @@ class OpenAICompatibleModel:
         _refuse_unsupported(request, facts)
         tool_calls = ToolCallReader(single=request.tooling.parallel_tool_calls is False)
         reader = ChunkReader(top_logprobs=request.sampling.top_logprobs, tool_calls=tool_calls)
-        body = chat_body(
-            request,
-            model=request.model or self.name,
-            default_max_tokens=self._default_max_tokens,
-        )
+        body = chat_body(request, model=request.model or self.name, defaults=self._defaults)
         if facts.dialect is Dialect.LLAMA_CPP:
             # While it reads a prompt llama.cpp looks after its client only when it has something
             # to send: without this a reply that is left before its first token costs it whole.
@@ -257,6 +256,7 @@ async def connect_openai_compatible(
     model: str | None = None,
     api_key: str | None = None,
     context_tokens: int | None = None,
+    defaults: Sampling = ENGINES_OWN,
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
 ) -> OpenAICompatibleModel:
     """A model that knows its server, if that is up.
@@ -268,6 +268,7 @@ async def connect_openai_compatible(
         model=model,
         api_key=api_key,
         context_tokens=context_tokens,
+        defaults=defaults,
         timeouts=timeouts,
     )
     try:

@@ -17,19 +17,17 @@ from privategpt.domain.conversation import (
 WireObject = dict[str, Any]
 
 
-def chat_body(
-    request: GenerationRequest, *, model: str, default_max_tokens: int | None
-) -> WireObject:
+def chat_body(request: GenerationRequest, *, model: str, defaults: Sampling) -> WireObject:
     """The body of POST /chat/completions: always a stream, always with usage.
 
-    What the caller left open is left out, so that the engine's own default holds.
+    What neither the caller nor `defaults` says is left out, so that the engine's own holds.
     """
     body: WireObject = {
         "model": model,
         "messages": wire_messages(request.messages),
         "stream": True,
         "stream_options": {"include_usage": True},
-        **_sampling(request.sampling, default_max_tokens=default_max_tokens),
+        **_sampling(request.sampling, defaults),
         **_tooling(request.tooling),
     }
     if request.response_format is not None:
@@ -71,10 +69,11 @@ def _tool_call(call: ToolCall) -> WireObject:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _sampling(sampling: Sampling, *, default_max_tokens: int | None) -> WireObject:
+def _sampling(sampling: Sampling, defaults: Sampling) -> WireObject:
+    asked = sampling.temperature
     wire: WireObject = {
-        "max_tokens": sampling.max_tokens or default_max_tokens,
-        "temperature": sampling.temperature,
+        "max_tokens": sampling.max_tokens or defaults.max_tokens,
+        "temperature": defaults.temperature if asked is None else asked,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "frequency_penalty": sampling.frequency_penalty,
