@@ -34,7 +34,6 @@ from privategpt.grounding.gate import (
 )
 from privategpt.grounding.lexical import Rarity, Terms, pair_recall, read_terms
 from privategpt.grounding.lexicon import STOPS_AT_ONCE, STOPS_BEFORE_SPACE
-from privategpt.grounding.quantities import FIGURE_WORDS
 from privategpt.grounding.sentences import Span, split_sentences
 from privategpt.grounding.weights import RANKING, SUPPORT, SUPPORT_BIAS
 
@@ -50,7 +49,6 @@ _FEWEST_WORDS_OF_A_STATEMENT = 2
 _NEAR_THE_QUESTION = 0.45
 """Cosine of a question and what is cited for its answer; chosen on the tuning half of SQuAD 2.0."""
 
-_OF_FIGURES = read_terms(" ".join(FIGURE_WORDS)).words
 _FIGURES = (Ground.NUMBER, Ground.UNIT, Ground.YEAR, Ground.DATE)
 
 Matrix = npt.NDArray[np.float32]
@@ -325,8 +323,7 @@ class Evidence:
         ):
             return False
         given = self._passage.terms[anchor]
-        differing = read_terms(" ".join(replaced)).words | _OF_FIGURES - given.words
-        wanted = claim.terms.without_figures.without(differing)
+        wanted = claim.terms.without_figures.without(read_terms(" ".join(replaced)).words)
         return self._rarity.recall(wanted, given) >= _SAME_WORDS
 
     def _run(self, claim: Claim, anchor: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from privategpt.grounding.lexicon import lowered, words
-from privategpt.grounding.units import JOINED, JOINED_WORD, SCALES, UNITS, unit_and_scale
+from privategpt.grounding.units import JOINED, JOINED_WORD, UNITS, unit_and_scale
 
 _SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -36,9 +36,6 @@ _MONTH_NAMES = (
     "december dec dezember décembre diciembre dezembro dicembre desember",
 )
 _MONTHS = {name: month for month, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
-
-FIGURE_WORDS = frozenset({*UNITS, *SCALES, *_NUMBER_WORDS, *_MONTHS, "hundred"})
-"""What figures are written with besides digits."""
 
 _NUMBER = re.compile(
     rf"(?:(?<=[{JOINED}])|(?<![\w.,]))"

@@ -177,8 +177,14 @@ async def test_what_the_gate_denies_is_not_attributed() -> None:
             "The merger with Beta was completed",
             "The merger with Alpha was completed in March 2020.",
         ),
-        ("The merger was completed in April 2020", "The merger was completed on 3 March 2020."),
-        ("The profit was 5.1 billion €", "The profit was 5.1 million €, more than ever before."),
+        (
+            "The merger of both old firms ended in April 2020",
+            "The merger of both old firms ended on 3 March 2020.",
+        ),
+        (
+            "The yearly profit of both firms was 5.1 billion €",
+            "The yearly profit of both firms was 5.1 million €.",
+        ),
     ],
 )
 async def test_what_differs_in_nothing_but_what_counts_is_not_supported(
