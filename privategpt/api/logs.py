@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal, TextIO
 
 from privategpt.api.request_ids import current_request_id
@@ -80,8 +81,7 @@ class ConsoleFormatter(LineFormatter):
     """A line for a person; a traceback follows on lines of its own, set in."""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, tz=UTC)
-        line = f"{moment:%Y-%m-%d %H:%M:%S} {record.levelname:<7} {record.name}: "
+        line = f"{_second(int(record.created))} {record.levelname:<7} {record.name}: "
         line += escaped(self.message_of(record))
         for name, value in self.fields_of(record).items():
             line += f" {name}={escaped(str(value))}"
@@ -89,6 +89,11 @@ class ConsoleFormatter(LineFormatter):
             line += f" [{request_id}]"
         trace = [f"  | {escaped(part)}" for part in self.trace_of(record).split("\n") if part]
         return "\n".join([line, *trace])
+
+
+@lru_cache(maxsize=1)
+def _second(created: int) -> str:
+    return f"{datetime.fromtimestamp(created, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
 class JsonFormatter(LineFormatter):

@@ -73,7 +73,10 @@ _LITERAL = frozenset(path for route in SCOPES if "{" not in (path := route.parti
 
 def template_of(method: str, path: str) -> str | None:
     """The route that takes a request, as the table writes it; None where none does."""
-    found = _PATTERNS.get(_as_get(method), [])
+    method = _as_get(method)
+    if f"{method} {path}" in SCOPES:
+        return path
+    found = _PATTERNS.get(method, [])
     return next((template for pattern, template in found if pattern.match(path)), None)
 
 

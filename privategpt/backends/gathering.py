@@ -25,7 +25,8 @@ class Gathering(Generic[QuestionT, AnswerT]):
     """Has `answer` called on threads of its own, with whatever was asked meanwhile.
 
     A question never waits for others to join it: it is taken as soon as one of `threads` is
-    free, with those that were asked in the same round of the event loop. `name` is what is asked.
+    free, with those that were asked in the same round of the event loop. `name` is what is asked;
+    with `wait_s` nobody waits longer for an answer than so many seconds.
     """
 
     def __init__(
@@ -35,11 +36,13 @@ class Gathering(Generic[QuestionT, AnswerT]):
         threads: int,
         at_most: int,
         name: str,
+        wait_s: float | None = None,
     ) -> None:
         self._answer = answer
         self._threads = threads
         self._at_most = at_most
         self._name = name
+        self._wait_s = wait_s
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name.replace(" ", "-"))
         self._waiting: deque[_Asked[QuestionT, AnswerT]] = deque()
         self._running = 0
@@ -47,7 +50,7 @@ class Gathering(Generic[QuestionT, AnswerT]):
         self._closed = False
 
     async def ask(self, question: QuestionT) -> AnswerT:
-        """The answer; raises what `answer` raises for this question alone."""
+        """The answer; raises what `answer` raises for this question alone, or `TimeoutError`."""
         if self._closed:
             raise self._refusal()
         loop = asyncio.get_running_loop()
@@ -56,7 +59,14 @@ class Gathering(Generic[QuestionT, AnswerT]):
         if not self._starting:
             self._starting = True
             loop.call_soon(self._start)
-        return await future
+        if self._wait_s is None:
+            return await future
+        # `asyncio.timeout` takes several times as long as this.
+        timer = loop.call_later(self._wait_s, _expire, future)
+        try:
+            return await future
+        finally:
+            timer.cancel()
 
     def close(self) -> None:
         """Take no more questions. Those that are being answered will be, the others raise."""
@@ -112,3 +122,8 @@ class Gathering(Generic[QuestionT, AnswerT]):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
+
+
+def _expire(future: asyncio.Future[AnswerT]) -> None:
+    if not future.done():
+        future.set_exception(TimeoutError())

@@ -30,8 +30,10 @@ class Engine:
             raise EngineFailed("13")
         return [question * 2 * (question // question) for question in questions]
 
-    def gathering(self, *, threads: int = 1, at_most: int = 8) -> Gathering[int, int]:
-        return Gathering(self.answer, threads=threads, at_most=at_most, name="test")
+    def gathering(
+        self, *, threads: int = 1, at_most: int = 8, wait_s: float | None = None
+    ) -> Gathering[int, int]:
+        return Gathering(self.answer, threads=threads, at_most=at_most, name="test", wait_s=wait_s)
 
     async def wait_for_call(self) -> None:
         assert await asyncio.to_thread(self.called.acquire, timeout=PATIENCE_S)
@@ -46,6 +48,16 @@ async def ask_while_busy(
     others = [asyncio.create_task(gathering.ask(question)) for question in questions]
     await asyncio.sleep(0)
     return [first, *others]
+
+
+async def test_nobody_waits_longer_than_allowed_whether_asked_or_waiting() -> None:
+    engine = Engine()
+    gathering = engine.gathering(wait_s=0.01)
+    tasks = await ask_while_busy(engine, gathering, 2)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [TimeoutError, TimeoutError]
+    engine.gate.set()
+    gathering.close()
 
 
 async def test_what_waits_is_asked_together_in_order_and_at_most_so_many_at_once() -> None:

@@ -20,7 +20,7 @@ import threading
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -31,6 +31,9 @@ from privategpt.domain.ports import Embeddings, Vector
 MAX_BATCH_TOKENS = 2048
 """Tokens of one batch, padding counted: about a tenth of a second on one core, and more at once
 is hardly faster on a processor."""
+
+QUERIES_AT_ONCE = 8
+"""In one batch: more cost hardly less each, and would leave the other threads without work."""
 
 TIDY_AFTER = 8
 """Batches before what they leave behind is worth tidying up."""
@@ -48,14 +51,20 @@ _length = attrgetter("length")
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """Whoever asked, and the answer so far."""
+    """Whoever asked, on which loop, and the answer so far."""
 
-    future: Future[Embeddings]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Embeddings]
     vectors: list[Vector | None]
     missing: int
     waiting: int
     tokens: int = 0
     items: deque[_Item] = field(default_factory=deque["_Item"])
+
+    def embeddings(self) -> Embeddings:
+        """The whole answer, once nothing is missing."""
+        vectors = tuple(vector for vector in self.vectors if vector is not None)
+        return Embeddings(vectors=vectors, tokens=self.tokens)
 
 
 @dataclass(slots=True, eq=False)
@@ -133,9 +142,12 @@ class EmbeddingWorker:
         """Vectors in the order of `texts`; raises `EngineFailed` or `EngineUnavailable`."""
         if not texts:
             return Embeddings(vectors=(), tokens=0)
-        future: Future[Embeddings] = Future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Embeddings] = loop.create_future()
         count = len(texts)
-        request = _Request(future=future, vectors=[None] * count, missing=count, waiting=count)
+        request = _Request(
+            loop=loop, future=future, vectors=[None] * count, missing=count, waiting=count
+        )
         items = [
             _Item(request=request, index=index, text=text, length=len(text))
             for index, text in enumerate(texts)
@@ -146,7 +158,7 @@ class EmbeddingWorker:
             self._enqueue(request, items, query=query)
             self._start()
             self._changed.notify(count)
-        return await asyncio.wrap_future(future)
+        return await future
 
     async def close(self) -> None:
         """Let the running batches end; whoever still waits gets `EngineUnavailable`."""
@@ -214,7 +226,7 @@ class EmbeddingWorker:
             self._query_batches_in_row += 1
             # All of them, where nobody else is free: together they cost less.
             idle = len(self._threads) - len(self._running)
-            count = min(self._batch_size, -(-len(self._queries) // idle))
+            count = min(self._batch_size, QUERIES_AT_ONCE, -(-len(self._queries) // idle))
             items = [self._queries.popleft() for _ in range(count)]
             return _Work(items=items, prompt=self._encoder.prompts.query, is_query=True)
         self._query_batches_in_row = 0
@@ -305,8 +317,12 @@ class EmbeddingWorker:
         else:
             with self._changed:
                 self._untidy_batches += 1
-                for item, text, vector in zip(batch.items, batch.texts, vectors, strict=True):
-                    _settle(item, vector, tokens=text.tokens)
+                whole = [
+                    item.request
+                    for item, text, vector in zip(batch.items, batch.texts, vectors, strict=True)
+                    if _settle(item, vector, tokens=text.tokens)
+                ]
+            _tell([(request, request.embeddings()) for request in whole])
 
     def _side_by_side(self) -> int:
         with self._changed:
@@ -328,22 +344,36 @@ class EmbeddingWorker:
         self._fail(waiting, EngineUnavailable("The embedding model has been shut down"))
 
     def _fail(self, items: Sequence[_Item], error: PrivateGptError) -> None:
-        with self._changed:
-            for item in items:
-                future = item.request.future
-                if not future.done() and future.set_running_or_notify_cancel():
-                    future.set_exception(error)
+        _tell([(item.request, error) for item in items])
 
 
-def _settle(item: _Item, vector: Vector, *, tokens: int) -> None:
+def _settle(item: _Item, vector: Vector, *, tokens: int) -> bool:
+    """Note a vector; True if it was the last that its request waited for."""
     request = item.request
     request.vectors[item.index] = vector
     request.tokens += tokens
     request.missing -= 1
-    # A caller who has just gone has cancelled the future; nobody else sets it.
-    if request.missing == 0 and request.future.set_running_or_notify_cancel():
-        vectors = tuple(vector for vector in request.vectors if vector is not None)
-        request.future.set_result(Embeddings(vectors=vectors, tokens=request.tokens))
+    return request.missing == 0
+
+
+def _tell(answers: Sequence[tuple[_Request, Embeddings | PrivateGptError]]) -> None:
+    """Answer all these at once: to wake a loop takes longer than an answer."""
+    for loop in {request.loop for request, _ in answers}:
+        told = [(request.future, answer) for request, answer in answers if request.loop is loop]
+        with suppress(RuntimeError):  # It is closed: nobody waits any more.
+            loop.call_soon_threadsafe(_answer, told)
+
+
+def _answer(
+    told: Sequence[tuple[asyncio.Future[Embeddings], Embeddings | PrivateGptError]],
+) -> None:
+    for future, answer in told:
+        if future.done():
+            continue  # Given up, or told already that another text of it failed.
+        if isinstance(answer, PrivateGptError):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
 
 
 def _step_back() -> None:

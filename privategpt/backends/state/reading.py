@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -63,18 +62,20 @@ class ThreadReader:
 
     def __init__(self, *, engine: Engine, threads: int, wait_s: float) -> None:
         self._engine = engine
-        self._wait_s = wait_s
         self._kept = threading.local()
         self._connections: list[Connection] = []
         self._reads: Gathering[_Read, _Rows] = Gathering(
-            self._read, threads=threads, at_most=READS_AT_ONCE, name="state store"
+            self._read,
+            threads=threads,
+            at_most=READS_AT_ONCE,
+            name="state store",
+            wait_s=wait_s,
         )
 
     async def rows(self, statement: Executable, parameters: Mapping[str, Any]) -> _Rows:
         """See `Reader`."""
         with translated():
-            async with asyncio.timeout(self._wait_s):
-                return await self._reads.ask((statement, parameters))
+            return await self._reads.ask((statement, parameters))
 
     async def close(self) -> None:
         """See `Reader`."""
