@@ -29,7 +29,7 @@ from privategpt.backends.parsers.packages import (
     descendants,
     local,
 )
-from privategpt.backends.parsers.word_numbering import Numbering, read_numbering
+from privategpt.backends.parsers.word_numbering import Numbering, read_numbering, speaking_ancestors
 from privategpt.backends.parsers.word_signs import field_sign, symbol
 from privategpt.domain.documents import ParsedDocument, ParsedFile
 
@@ -92,13 +92,8 @@ def _style_levels(package: Package, main: str) -> dict[str, int]:
             if (parent := child(style, "basedOn")) is not None:
                 parents[style_id] = attribute(parent, "val") or ""
     levels = dict(own)
-    for style_id in parents:
-        ancestor, seen = style_id, {""}
-        while ancestor not in own and ancestor not in seen:
-            seen.add(ancestor)
-            ancestor = parents.get(ancestor, "")
-        if ancestor in own:
-            levels[style_id] = own[ancestor]
+    for style_id, ancestor in speaking_ancestors(parents, own):
+        levels[style_id] = own[ancestor]
     return {style_id: level for style_id, level in levels.items() if level}
 
 

@@ -7,7 +7,7 @@ are counted here as Word does: ECMA-376, part 1, 17.9. Bullets say nothing and a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from xml.etree import ElementTree as ET
 
@@ -168,16 +168,27 @@ def _numbered_styles(
         if (of := child(style, "pPr", "numPr", "numId")) is not None:
             own[style_id] = _value(of, ""), _integer(child(style, "pPr", "numPr", "ilvl"), 0)
         parents[style_id] = _value(child(style, "basedOn"), "")
+    for style_id, ancestor in speaking_ancestors(parents, own):
+        number, stated = own[ancestor]
+        levels = lists[number].levels if number in lists else dict[int, _Level]()
+        linked = {level.style: at for at, level in levels.items() if level.style}
+        yield style_id, (number, linked.get(style_id, linked.get(ancestor, stated)))
+
+
+def speaking_ancestors(
+    parents: Mapping[str, str], own: Container[str]
+) -> Iterator[tuple[str, str]]:
+    """Every style of `parents` with the nearest of itself and what it is based on that is in `own`.
+
+    Those for which there is none are left out; styles may be based on each other in a ring.
+    """
     for style_id in parents:
         ancestor, seen = style_id, {""}
         while ancestor not in own and ancestor not in seen:
             seen.add(ancestor)
             ancestor = parents.get(ancestor, "")
         if ancestor in own:
-            number, stated = own[ancestor]
-            levels = lists[number].levels if number in lists else dict[int, _Level]()
-            linked = {level.style: at for at, level in levels.items() if level.style}
-            yield style_id, (number, linked.get(style_id, linked.get(ancestor, stated)))
+            yield style_id, ancestor
 
 
 def _value(element: ET.Element | None, otherwise: str) -> str:
