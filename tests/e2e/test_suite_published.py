@@ -151,6 +151,7 @@ async def test_openais_own_tests_of_what_is_served_pass(
         *("-q", "-o", "addopts=", "-p", "no:cacheprovider"),
         cwd=openai_source,
         TEST_API_BASE_URL=f"{server.url}/v1",
+        PYTEST_ADDOPTS="",  # Ours are not theirs.
     )
     assert done.returncode == 0, done.stdout[-5000:]
     counted = re.search(r"(\d+) passed", done.stdout)
