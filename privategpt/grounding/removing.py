@@ -50,7 +50,8 @@ def without_markers_but(kept: Collection[int], pieces: Sequence[Piece]) -> list[
         elif not _only_joins(at, kept, pieces):
             text = piece.text
             if removed:
-                text = _close_up(left, "" if piece.code else text) or text * piece.code
+                closed = _close_up(left, "" if piece.code else text)
+                text = text if piece.code else closed
                 removed = False
             if text:
                 left.append((Piece(text, code=piece.code), at))

@@ -67,15 +67,14 @@ async def start_llm(settings: LlmSettings) -> LanguageModel:
             context_tokens=settings.context_tokens,
             timeouts=timeouts,
         )
-    from privategpt.backends.llm.llama_cpp import DEFAULT_TEMPERATURE, start_llama_cpp
+    from privategpt.backends.llm.llama_cpp import start_llama_cpp
 
-    chosen = settings.temperature
     return await start_llama_cpp(
         model_path=settings.model_path,
         context_tokens=settings.context_tokens,
         slots=settings.slots,
         threads=settings.threads,
-        temperature=DEFAULT_TEMPERATURE if chosen is None else chosen,
+        temperature=settings.temperature,
         timeouts=timeouts,
     )
 

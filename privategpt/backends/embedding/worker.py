@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import TypeAlias
 
 from privategpt.backends.embedding.encoder import EncodedText, Encoder
 from privategpt.domain.errors import EngineFailed, EngineUnavailable, PrivateGptError
@@ -48,12 +49,13 @@ _QUERY_BATCHES_PER_PASSAGE_BATCH = 8  # so that queries without end do not stop 
 
 _length = attrgetter("length")
 
+_Told: TypeAlias = "tuple[asyncio.Future[Embeddings], Embeddings | PrivateGptError]"
+
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """Whoever asked, on which loop, and the answer so far."""
+    """Whoever asked, and the answer so far."""
 
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Embeddings]
     vectors: list[Vector | None]
     missing: int
@@ -142,12 +144,9 @@ class EmbeddingWorker:
         """Vectors in the order of `texts`; raises `EngineFailed` or `EngineUnavailable`."""
         if not texts:
             return Embeddings(vectors=(), tokens=0)
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Embeddings] = loop.create_future()
+        future: asyncio.Future[Embeddings] = asyncio.get_running_loop().create_future()
         count = len(texts)
-        request = _Request(
-            loop=loop, future=future, vectors=[None] * count, missing=count, waiting=count
-        )
+        request = _Request(future=future, vectors=[None] * count, missing=count, waiting=count)
         items = [
             _Item(request=request, index=index, text=text, length=len(text))
             for index, text in enumerate(texts)
@@ -224,7 +223,7 @@ class EmbeddingWorker:
     def _take(self) -> _Batch | _Work:
         if self._queries_are_next():
             self._query_batches_in_row += 1
-            # All of them, where nobody else is free: together they cost less.
+            # Shared among the threads that are free: together they cost less, up to so many.
             idle = len(self._threads) - len(self._running)
             count = min(self._batch_size, QUERIES_AT_ONCE, -(-len(self._queries) // idle))
             items = [self._queries.popleft() for _ in range(count)]
@@ -322,7 +321,7 @@ class EmbeddingWorker:
                     for item, text, vector in zip(batch.items, batch.texts, vectors, strict=True)
                     if _settle(item, vector, tokens=text.tokens)
                 ]
-            _tell([(request, request.embeddings()) for request in whole])
+            _tell([(request.future, request.embeddings()) for request in whole])
 
     def _side_by_side(self) -> int:
         with self._changed:
@@ -344,7 +343,7 @@ class EmbeddingWorker:
         self._fail(waiting, EngineUnavailable("The embedding model has been shut down"))
 
     def _fail(self, items: Sequence[_Item], error: PrivateGptError) -> None:
-        _tell([(item.request, error) for item in items])
+        _tell([(item.request.future, error) for item in items])
 
 
 def _settle(item: _Item, vector: Vector, *, tokens: int) -> bool:
@@ -356,17 +355,15 @@ def _settle(item: _Item, vector: Vector, *, tokens: int) -> bool:
     return request.missing == 0
 
 
-def _tell(answers: Sequence[tuple[_Request, Embeddings | PrivateGptError]]) -> None:
+def _tell(answers: Sequence[_Told]) -> None:
     """Answer all these at once: to wake a loop takes longer than an answer."""
-    for loop in {request.loop for request, _ in answers}:
-        told = [(request.future, answer) for request, answer in answers if request.loop is loop]
+    for loop in {future.get_loop() for future, _ in answers}:
+        told = [one for one in answers if one[0].get_loop() is loop]
         with suppress(RuntimeError):  # It is closed: nobody waits any more.
             loop.call_soon_threadsafe(_answer, told)
 
 
-def _answer(
-    told: Sequence[tuple[asyncio.Future[Embeddings], Embeddings | PrivateGptError]],
-) -> None:
+def _answer(told: Sequence[_Told]) -> None:
     for future, answer in told:
         if future.done():
             continue  # Given up, or told already that another text of it failed.

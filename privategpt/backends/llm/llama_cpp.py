@@ -185,12 +185,12 @@ async def start_llama_cpp(
     context_tokens: int | None = None,
     slots: int = 2,
     threads: int | None = None,
-    temperature: float = DEFAULT_TEMPERATURE,
+    temperature: float | None = None,
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
 ) -> LlamaCppModel:
     """A running embedded engine; `model_path` is a GGUF file, None for the bundled model.
 
-    `temperature` (0–2) is that of requests that name none.
+    `temperature` (0–2) is that of requests that name none; None for `DEFAULT_TEMPERATURE`.
 
     Without `threads`, prompts are read by all processors and replies written by all but one,
     which is left to this process. llama.cpp's threads wait for each other in a busy loop at every
@@ -215,7 +215,7 @@ async def start_llama_cpp(
     model = LlamaCppModel(
         options=options,
         launch=lambda: start_process(options),
-        temperature=temperature,
+        temperature=DEFAULT_TEMPERATURE if temperature is None else temperature,
         timeouts=timeouts,
     )
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from privategpt.backends.parsers.numerals import FORMS, numeral
-from privategpt.backends.parsers.packages import attribute, descendants, local
+from privategpt.backends.parsers.packages import attribute, descendants, local, whole_number
 
 _MAX_SHOWN = 10
 
@@ -80,11 +80,8 @@ class Lists:
             return
         now = self._open[-1]
         level = now.style.get(now.depth, _Level())
-        stated = attribute(element, "start-value")
-        if stated and stated.isdecimal() and len(stated) < 9:
-            now.number = int(stated)
-        else:
-            now.number = level.start if now.number is None else now.number + 1
+        following = level.start if now.number is None else now.number + 1
+        now.number = whole_number(attribute(element, "start-value"), following)
         now.label = numeral(now.number, level.form) if level.form else ""
         above = [each.label for each in self._open[:-1] if each.label]
         shown = [*above[max(0, len(above) - level.shown + 1) :], now.label]
@@ -118,5 +115,4 @@ def _level(element: ET.Element) -> tuple[int, _Level]:
 
 
 def _integer(element: ET.Element, name: str, otherwise: int) -> int:
-    stated = attribute(element, name)
-    return int(stated) if stated and stated.isdecimal() and len(stated) < 9 else otherwise
+    return whole_number(attribute(element, name), otherwise)

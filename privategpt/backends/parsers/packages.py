@@ -213,6 +213,11 @@ def attribute(element: ET.Element, name: str) -> str | None:
     return None
 
 
+def whole_number(stated: str | None, otherwise: int) -> int:
+    """What an attribute states in up to eight digits; `otherwise` where it is anything else."""
+    return int(stated) if stated and stated.isdecimal() and len(stated) < 9 else otherwise
+
+
 def child(element: ET.Element, *path: str) -> ET.Element | None:
     """The first descendant along `path` of local names."""
     current: ET.Element | None = element

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from xml.etree import ElementTree as ET
 
 from privategpt.backends.parsers.numerals import numeral
-from privategpt.backends.parsers.packages import Package, attribute, child, children
+from privategpt.backends.parsers.packages import Package, attribute, child, children, whole_number
 
 _PLACE = re.compile(r"%([1-9])")
 _LEVELS = 9
@@ -197,5 +197,4 @@ def _value(element: ET.Element | None, otherwise: str) -> str:
 
 
 def _integer(element: ET.Element | None, otherwise: int) -> int:
-    stated = _value(element, "")
-    return int(stated) if stated.isdecimal() and len(stated) < _LEVELS else otherwise
+    return whole_number(_value(element, ""), otherwise)
