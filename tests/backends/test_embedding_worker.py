@@ -309,17 +309,20 @@ async def test_a_second_request_does_not_wait_for_the_first(encoder: GatedEncode
 
 
 async def test_a_thread_knows_how_many_batches_there_are_to_work_on(encoder: GatedEncoder) -> None:
-    told: list[int] = []
-    worker = EmbeddingWorker(encoder=encoder, batch_size=4, threads=2, prepare=told.append)
-    await worker.embed(["alone"], query=True)
-    assert told == [1]
+    told: list[tuple[int, int]] = []
+    worker = EmbeddingWorker(
+        encoder=encoder, batch_size=4, threads=2, prepare=lambda *what: told.append(what)
+    )
+    for _ in range(3):
+        await worker.embed(["alone"], query=True)
+    assert told == [(0, 1)] * 3
     held = await encoder.hold(worker)
     second = await _queue(worker, ["why"], query=True)
-    await encoder.waits_for(batches=3)
+    await encoder.waits_for(batches=5)
     encoder.gate.set()
 
     await asyncio.gather(held, second)
-    assert told == [1, 1, 2]
+    assert told[3:] == [(0, 1), (1, 2)]
     await worker.close()
 
 
@@ -330,7 +333,7 @@ async def test_what_the_other_thread_works_on_is_answered_when_one_dies(
     class Unforeseen(BaseException):
         pass
 
-    def prepare(batches: int) -> None:
+    def prepare(_: int, batches: int) -> None:
         if batches == 2:
             raise Unforeseen
 
@@ -348,7 +351,7 @@ async def test_what_the_other_thread_works_on_is_answered_when_one_dies(
 async def test_who_embeds_comes_behind_who_answers(encoder: GatedEncoder) -> None:
     told: list[int] = []
 
-    def prepare(_: int) -> None:
+    def prepare(*_: int) -> None:
         told.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
     worker = EmbeddingWorker(encoder=encoder, batch_size=4, prepare=prepare)
@@ -418,3 +421,22 @@ async def test_who_comes_while_the_model_rests_does_not_wait_for_its_tidying(
     await worker.embed(["query"], query=True)
     await worker.close()
     assert tidied == []
+
+
+async def test_what_comes_while_one_thread_tidies_up_is_for_the_others(
+    encoder: GatedEncoder,
+) -> None:
+    tidying, tidied = threading.Event(), threading.Event()
+
+    def tidy() -> None:
+        tidying.set()
+        tidied.wait(20)
+
+    worker = EmbeddingWorker(encoder=encoder, batch_size=1, threads=2, tidy=tidy, rest_s=0.0)
+    await worker.embed(["passage"] * TIDY_AFTER, query=False)
+    assert await asyncio.to_thread(tidying.wait, 20)
+    answered = await asyncio.wait_for(worker.embed(["why"], query=True), 20)
+    assert not tidied.is_set()
+    tidied.set()
+    await worker.close()
+    assert _lengths(answered) == [3]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -111,8 +112,10 @@ def load_sentence_transformers(
         query=own.query if query_prompt is None else query_prompt,
         passage=own.passage if passage_prompt is None else passage_prompt,
     )
-    encoder = _load_encoder(folder, dtype=number_type, prompts=prompts)
-    processors = _torch_threads() if threads is None else threads
+    with one_torch_thread() as all_threads:
+        encoder = _load_encoder(folder, dtype=number_type, prompts=prompts)
+    processors = all_threads if threads is None else threads
+    workers = min(processors, batches_at_once) if isinstance(encoder, BertEncoder) else 1
     return SentenceTransformersModel(
         name=bundled.NAME if model is None else _display_name(model),
         fingerprint=make_fingerprint(folder_identity(folder, weights_sha256=weights), encoder),
@@ -120,8 +123,8 @@ def load_sentence_transformers(
         worker=EmbeddingWorker(
             encoder=encoder,
             batch_size=batch_size,
-            threads=min(processors, batches_at_once) if isinstance(encoder, BertEncoder) else 1,
-            prepare=partial(_share_processors, processors),
+            threads=workers,
+            prepare=partial(_share_processors, processors, workers),
             tidy=release_unused,
         ),
     )
@@ -159,18 +162,41 @@ def _fetch(repository: str) -> Path:
     return folder
 
 
-def _torch_threads() -> int:
-    """How many processors torch would use."""
+@contextmanager
+def one_torch_thread() -> Generator[int]:
+    """Keep what is done here to its own thread; gives how many torch would use.
+
+    OpenMP keeps the helpers of a thread that shared something out for as long as that thread
+    lives. Where all helpers together are more than the processors, none waits in a loop any more
+    for the next operation, each of which then takes about twice as long.
+    """
     import torch
 
-    return torch.get_num_threads()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
 
 
-def _share_processors(processors: int, batches: int) -> None:
-    """Let each operation of this thread have its share, while so many batches are worked on."""
+def processors_of(worker: int, batches: int, *, processors: int, workers: int) -> int:
+    """How many of `processors` each operation of a worker has, while so many batches are worked on.
+
+    All but the first always have the same share. The first has what those that work leave it, but
+    for the helpers of the others, which there may be though they rest: see `one_torch_thread`.
+    """
+    share = max(1, processors // workers)
+    if worker:
+        return share
+    left = processors - (batches - 1) * share
+    return max(1, min(left, processors - (workers - 1) * (share - 1)))
+
+
+def _share_processors(processors: int, workers: int, worker: int, batches: int) -> None:
     import torch
 
-    torch.set_num_threads(max(1, processors // batches))
+    torch.set_num_threads(processors_of(worker, batches, processors=processors, workers=workers))
 
 
 def read_prompts(folder: Path) -> Prompts:

@@ -2,6 +2,7 @@
 
 - Each batch is one thread's alone. Of what one operation does little can be shared out, so that
   two threads with a batch each do more than two that share every operation of one.
+- A thread works only while those before it do: a batch that is alone always has the first.
 - Texts that wait together are embedded together, whoever sent them, with others of their length:
   a batch costs as much as its longest text times their number.
 - Queries go before passages. A batch of passages is kept small, so that a query which arrives
@@ -22,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -101,9 +103,9 @@ class _Batch:
 class EmbeddingWorker:
     """Runs `encoder` on `threads` threads of its own, started with the first request.
 
-    Before each batch `prepare` is called on its thread, with how many batches there is work for at
-    this moment. On one of them `tidy` is called when nobody has asked for `rest_s` and several
-    batches were embedded since the last time.
+    Before each batch `prepare` is called on its thread, with the thread's number from 0 on and how
+    many batches there is work for at this moment. On one of them `tidy` is called when nobody has
+    asked for `rest_s` and several batches were embedded since the last time.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class EmbeddingWorker:
         batch_size: int,
         max_batch_tokens: int = MAX_BATCH_TOKENS,
         threads: int = 1,
-        prepare: Callable[[int], None] = lambda _: None,
+        prepare: Callable[[int, int], None] = lambda *_: None,
         tidy: Callable[[], None] = lambda: None,
         rest_s: float = REST_S,
     ) -> None:
@@ -124,11 +126,15 @@ class EmbeddingWorker:
         self._tidy = tidy
         self._rest_s = rest_s
         self._threads = [
-            threading.Thread(target=self._run, name=f"embedding-{number}", daemon=True)
+            threading.Thread(
+                target=self._run, args=(number,), name=f"embedding-{number}", daemon=True
+            )
             for number in range(threads)
         ]
         # What follows is changed by whoever holds this.
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        # Each thread's own, so that the one is woken whose turn it is.
+        self._changed = [threading.Condition(self._lock) for _ in range(threads)]
         self._started = False
         self._closed = False
         self._untidy_batches = 0
@@ -137,7 +143,7 @@ class EmbeddingWorker:
         self._oldest_is_next = False
         self._by_length: list[_Item] = []
         self._ready: deque[_Batch] = deque()
-        self._running: dict[int, Sequence[_Item]] = {}
+        self._running: dict[int, Sequence[_Item]] = {}  # by the thread's number
         self._query_batches_in_row = 0
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> Embeddings:
@@ -151,19 +157,19 @@ class EmbeddingWorker:
             _Item(request=request, index=index, text=text, length=len(text))
             for index, text in enumerate(texts)
         ]
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise EngineUnavailable("The embedding model has been shut down")
             self._enqueue(request, items, query=query)
             self._start()
-            self._changed.notify(count)
+            self._wake_next()
         return await future
 
     async def close(self) -> None:
         """Let the running batches end; whoever still waits gets `EngineUnavailable`."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
+            self._wake_all()
         for thread in self._threads if self._started else ():
             await asyncio.to_thread(thread.join)
 
@@ -183,42 +189,66 @@ class EmbeddingWorker:
             for thread in self._threads:
                 thread.start()
 
-    def _run(self) -> None:
+    def _run(self, number: int) -> None:
         _step_back()
         try:
-            while (work := self._next()) is not None:
+            while (work := self._next(number)) is not None:
                 if isinstance(work, _Batch):
-                    self._embed(work)
+                    self._embed(work, number)
                 else:
-                    self._embed_items(work)
-                self._put_down()
+                    self._embed_items(work, number)
+                with self._lock:
+                    del self._running[number]
         finally:
             # Also where something broke that nobody foresaw: no caller may wait for ever.
-            self._abandon()
+            self._abandon(number)
 
-    def _next(self) -> _Batch | _Work | None:
+    def _next(self, number: int) -> _Batch | _Work | None:
         """What this thread does next, once there is something; None at the end."""
-        if self._may_tidy():
+        is_wanted = partial(self._is_wanted, number)
+        if self._may_tidy(number):
             self._tidy()
-        with self._changed:
-            self._changed.wait_for(self._is_wanted)
+            with self._lock:
+                del self._running[number]
+        with self._lock:
+            self._changed[number].wait_for(is_wanted)
             if self._closed:
                 return None
             work = self._take()
-            self._running[threading.get_ident()] = work.items
+            self._running[number] = work.items
+            self._wake_next()
             return work
 
-    def _may_tidy(self) -> bool:
-        with self._changed:
+    def _may_tidy(self, number: int) -> bool:
+        with self._lock:
             if self._untidy_batches < TIDY_AFTER:
                 return False
-            if self._changed.wait_for(self._is_wanted, self._rest_s) or self._running:
+            is_wanted = partial(self._is_wanted, number)
+            if self._changed[number].wait_for(is_wanted, self._rest_s) or self._running:
                 return False
             untidy, self._untidy_batches = self._untidy_batches, 0
-            return untidy >= TIDY_AFTER
+            if untidy < TIDY_AFTER:
+                return False
+            self._running[number] = ()  # What comes meanwhile is for the others.
+            return True
 
-    def _is_wanted(self) -> bool:
-        return bool(self._closed or self._queries or self._by_length or self._ready)
+    def _is_wanted(self, number: int) -> bool:
+        return self._closed or (self._has_work() and len(self._running) >= number)
+
+    def _has_work(self) -> bool:
+        return bool(self._queries or self._by_length or self._ready)
+
+    def _wake_next(self) -> None:
+        """If there is work, wake the first thread that has none; it wakes the one behind it."""
+        if self._has_work():
+            for number, changed in enumerate(self._changed):
+                if number not in self._running:
+                    changed.notify()
+                    return
+
+    def _wake_all(self) -> None:
+        for changed in self._changed:
+            changed.notify()
 
     def _take(self) -> _Batch | _Work:
         if self._queries_are_next():
@@ -239,17 +269,17 @@ class EmbeddingWorker:
             return False
         return not passages_wait or self._query_batches_in_row < _QUERY_BATCHES_PER_PASSAGE_BATCH
 
-    def _embed_items(self, work: _Work) -> None:
+    def _embed_items(self, work: _Work, number: int) -> None:
         batches = self._read(work.items, prompt=work.prompt)
         if not work.is_query and len(batches) > 1:
-            with self._changed:
+            with self._lock:
                 self._ready.extend(batches[1:])
-                self._changed.notify_all()
+                self._wake_next()
             del batches[1:]
         for batch in batches:
-            with self._changed:
-                self._running[threading.get_ident()] = batch.items
-            self._embed(batch)
+            with self._lock:
+                self._running[number] = batch.items
+            self._embed(batch, number)
 
     def _take_passages(self) -> list[_Item]:
         """The next text of the request whose turn it is, and those nearest to it in length."""
@@ -301,10 +331,10 @@ class EmbeddingWorker:
             yield _Batch(items=items, texts=texts, prompt=prompt)
             start = end
 
-    def _embed(self, batch: _Batch) -> None:
+    def _embed(self, batch: _Batch, number: int) -> None:
         if all(item.request.future.done() for item in batch.items):
             return
-        self._prepare(self._side_by_side())
+        self._prepare(number, self._side_by_side())
         try:
             vectors = self._encoder.encode(batch.texts, prompt=batch.prompt)
         except PrivateGptError as error:
@@ -314,7 +344,7 @@ class EmbeddingWorker:
             failure.__cause__ = error
             self._fail(batch.items, failure)
         else:
-            with self._changed:
+            with self._lock:
                 self._untidy_batches += 1
                 whole = [
                     item.request
@@ -324,18 +354,14 @@ class EmbeddingWorker:
             _tell([(request.future, request.embeddings()) for request in whole])
 
     def _side_by_side(self) -> int:
-        with self._changed:
-            return min(len(self._running) + self._is_wanted(), len(self._threads))
+        with self._lock:
+            return min(len(self._running) + self._has_work(), len(self._threads))
 
-    def _put_down(self) -> None:
-        with self._changed:
-            del self._running[threading.get_ident()]
-
-    def _abandon(self) -> None:
-        with self._changed:
+    def _abandon(self, number: int) -> None:
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
-            mine = self._running.pop(threading.get_ident(), ())
+            self._wake_all()
+            mine = self._running.pop(number, ())
             batches = [item for batch in self._ready for item in batch.items]
             waiting = [*mine, *self._queries, *self._by_length, *batches]
             for queue in (self._queries, self._by_length, self._ready, self._requests):
