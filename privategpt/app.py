@@ -102,15 +102,16 @@ def create_app(
     app.state.options = options
     app.state.metrics = metrics
     app.state.turns = Turns()
+    # A request is held against one after the other: those that are answered soonest come first.
     for family in (
+        chunks,
+        embeddings,
         chat,
         completions,
         messages,
-        chunks,
         ingestion,
         jobs,
         documents,
-        embeddings,
         rerank,
         models,
         usage,

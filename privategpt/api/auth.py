@@ -103,16 +103,21 @@ def caller_of(scope: Scope) -> Caller | None:
     return cast("Caller | None", scope.get(_SCOPE_KEY))
 
 
-async def caller(request: Request) -> Caller:
-    """The caller of a route that belongs to an account."""
+def known_caller(request: Request) -> Caller:
+    """The caller of a route that belongs to an account. Raises `NotAuthenticated`."""
     known = caller_of(request.scope)
     if known is None:
         raise NotAuthenticated(_MISSING)
     return known
 
 
-CallerDep = Annotated[Caller, Depends(caller)]
-AUTHENTICATED = Depends(caller)
+# A coroutine, as FastAPI sends every plain function through a thread.
+async def _caller(request: Request) -> Caller:
+    return known_caller(request)
+
+
+CallerDep = Annotated[Caller, Depends(_caller)]
+AUTHENTICATED = Depends(_caller)
 """For routes that must know that there is a caller, and not which."""
 
 _MISSING = (
@@ -140,6 +145,8 @@ def _key_in(name: bytes, value: bytes) -> bytes | None:
 
 
 def _refuse_key_in_address(query: bytes) -> None:
+    if not query:
+        return
     # Read as Latin-1, which takes every byte.
     names = {name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
     if names & KEYS_IN_ADDRESS:

@@ -82,6 +82,11 @@ class VectorIndex(Protocol):
         """Remove all chunks of a document; it is no error if there are none."""
         ...
 
+    def expect(self, text: str) -> None:
+        """A search for `text` comes as soon as its vector is there; what needs none of it is done
+        now, before the embedding has emptied the processor's caches."""
+        ...
+
     async def search(self, query: VectorQuery) -> list[Hit]:
         """At most `query.limit` hits, best first."""
         ...

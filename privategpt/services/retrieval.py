@@ -73,6 +73,7 @@ class Retrieval:
         if filter.allows_nothing:
             return NOTHING
         with self._observer.retrieving():
+            self._index.expect(text)
             embeddings = await self._embedding.embed_query(text)
             query = _Query(text=text, vector=embeddings.vectors[0], tenant=tenant, filter=filter)
             found = await self._best(query, limit=limit)

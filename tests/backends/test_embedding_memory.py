@@ -9,18 +9,20 @@ import pytest
 from privategpt.backends.embedding.memory import (
     ARENAS,
     KERNELS,
-    bound_kernel_caches,
+    SPINS,
+    bound_torch,
     release_unused,
     share_arenas,
 )
 
 
-def test_kernels_are_bounded_where_the_operator_has_not_bounded_them() -> None:
+def test_torch_is_bounded_where_the_operator_has_not_bounded_it() -> None:
     environment = {"LRU_CACHE_CAPACITY": "1024"}
-    bound_kernel_caches(environment)
+    bound_torch(environment)
     assert environment == {
         "LRU_CACHE_CAPACITY": "1024",
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": KERNELS,
+        "GOMP_SPINCOUNT": SPINS,
     }
 
 

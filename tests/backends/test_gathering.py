@@ -142,3 +142,95 @@ async def test_closing_lets_the_running_call_end_and_refuses_the_others() -> Non
         await gathering.ask(4)
     engine.gate.set()
     assert await first == 2
+
+
+class Panic(BaseException):
+    """What Rust raises where it panics."""
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+async def test_a_panic_reaches_who_asked_and_the_next_question_is_answered(threads: int) -> None:
+    def answer(questions: Sequence[int]) -> list[int]:
+        if 0 in questions:
+            raise Panic
+        return list(questions)
+
+    gathering = Gathering(answer, threads=threads, at_most=8, name="test")
+    with pytest.raises(Panic):
+        await gathering.ask(0)
+    assert await gathering.ask(4) == 4
+    gathering.close()
+
+
+async def test_without_threads_the_loop_answers_once_a_round() -> None:
+    here = threading.get_ident()
+    asked: list[tuple[list[int], int]] = []
+    rounds = 0
+
+    def answer(questions: Sequence[int]) -> list[int]:
+        assert threading.get_ident() == here
+        asked.append((list(questions), rounds))
+        if 13 in questions:
+            raise EngineFailed("13")
+        return [question * 2 for question in questions]
+
+    async def count_rounds() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_rounds())
+    gathering = Gathering(answer, threads=0, at_most=2, name="test")
+    gone = asyncio.create_task(gathering.ask(9))
+    tasks = [asyncio.create_task(gathering.ask(question)) for question in (1, 13, 2, 3)]
+    await asyncio.sleep(0)
+    gone.cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    counting.cancel()
+
+    assert outcomes[0] == 2
+    assert isinstance(outcomes[1], EngineFailed)
+    assert outcomes[2:] == [4, 6]
+    assert [questions for questions, _ in asked] == [[1], [13, 2], [13], [2], [3]]
+    assert len({rounds_so_far for _, rounds_so_far in asked}) == 3
+    gathering.close()
+    with pytest.raises(EngineUnavailable):
+        await gathering.ask(4)
+
+
+async def test_without_threads_nothing_is_asked_for_who_has_given_up() -> None:
+    asked: list[list[int]] = []
+
+    def answer(questions: Sequence[int]) -> list[int]:
+        asked.append(list(questions))
+        return list(questions)
+
+    gathering = Gathering(answer, threads=0, at_most=2, name="test")
+    task = asyncio.create_task(gathering.ask(1))
+    asyncio.get_running_loop().call_soon(task.cancel)
+    await asyncio.wait([task])
+    assert await gathering.ask(2) == 2
+    assert asked == [[2]]
+    gathering.close()
+
+
+async def test_a_loop_that_has_gone_harms_no_thread() -> None:
+    engine = Engine()
+    gathering = engine.gathering()
+
+    def elsewhere() -> None:
+        async def ask() -> None:
+            asking = asyncio.create_task(gathering.ask(1))
+            await engine.wait_for_call()
+            asking.cancel()
+
+        asyncio.run(ask())
+
+    await asyncio.to_thread(elsewhere)
+    engine.gate.set()
+    gathering.close()
+    threads = [thread for thread in threading.enumerate() if thread.name == "test-0"]
+    for thread in threads:
+        await asyncio.to_thread(thread.join, PATIENCE_S)
+        assert not thread.is_alive()

@@ -20,7 +20,17 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, Select, create_engine, event, inspect, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Select,
+    column,
+    create_engine,
+    event,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -431,6 +441,25 @@ async def test_a_read_that_fails_leaves_those_beside_it_their_answers(database: 
         [(3,)],
     ]
     assert isinstance(failed, Unavailable)
+
+
+async def test_values_are_those_of_rows_without_names(database: Database) -> None:
+    new = ingestion("one", documents=2)
+    await ingest(SqlStateStore(database=database), new)
+    first, *_, last = new.chunks
+    asked = {"tenant": "ann", "id_0": first.chunk_id, "id_1": last.chunk_id}
+    named = await database.rows(sql.chunks_of(2), asked)
+    values = await database.values(sql.chunks_of(2), asked)
+    assert len(named) == 2
+    assert [tuple(row) for row in values] == [tuple(row) for row in named]
+
+
+async def test_values_that_cannot_be_read_are_told_and_the_next_can(database: Database) -> None:
+    found = select(schema.tables["files"].c.name)
+    missing = select(column("nothing")).select_from(schema.tables["files"])
+    with pytest.raises(Unavailable):
+        await database.values(missing, {})
+    assert list(await database.values(found, {})) == []
 
 
 async def test_a_closed_store_does_not_serve(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -373,11 +374,11 @@ class ShardWithArrival:
 async def test_another_tenants_first_chunks_are_kept_out_of_a_search_under_way(
     tmp_path: Path,
 ) -> None:
-    loop = asyncio.get_running_loop()
-
     def arrive() -> None:
         foreign = [replace(chunk(n, doc_id="foreign"), tenant="beta") for n in range(5)]
-        asyncio.run_coroutine_threadsafe(index.upsert(foreign), loop).result(timeout=30)
+        writing = threading.Thread(target=asyncio.run, args=(index.upsert(foreign),))
+        writing.start()
+        writing.join(30)
 
     shard = open_shard(tmp_path / "vectors", dimensions=DIMENSIONS)
     watched = ShardWithArrival(shard, arrive=arrive)

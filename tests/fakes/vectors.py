@@ -18,6 +18,7 @@ class FakeVectorIndex:
 
     def __init__(self) -> None:
         self.chunks: dict[str, IndexedChunk] = {}
+        self.expected: list[str] = []
         self.queries: list[VectorQuery] = []
         self.failure: Unavailable | None = None
         self.closed = False
@@ -53,6 +54,10 @@ class FakeVectorIndex:
             if _allows(query, chunk)
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id))[: query.limit]
+
+    def expect(self, text: str) -> None:
+        """Remember that it was said."""
+        self.expected.append(text)
 
     async def chunk_counts(self) -> Mapping[str, int]:
         """For every document id, how many."""

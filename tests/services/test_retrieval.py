@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from privategpt.domain.errors import (
     Unavailable,
 )
 from privategpt.domain.library import Deletion, Hit, IndexedChunk, VectorQuery
-from privategpt.domain.ports import EmbeddingModel
+from privategpt.domain.ports import EmbeddingModel, Embeddings
 from privategpt.services.retrieval import NOTHING, Retrieval, Retrieved, fit_to_window
 from tests.fakes.embedding import FakeEmbeddingModel
 from tests.fakes.state import FakeStateStore
@@ -137,6 +138,19 @@ async def test_the_best_chunk_comes_first_with_its_document_and_cost(library: Li
     assert best.document.doc_id == "a"
     assert best.score >= found.chunks[1].score
     assert (best.previous, best.next) == ((), ())
+
+
+async def test_the_index_is_told_of_a_question_before_it_is_embedded(library: Library) -> None:
+    told: list[list[str]] = []
+    embed = library.embedding.embed_query
+
+    async def embed_query(text: str) -> Embeddings:
+        told.append(list(library.index.expected))
+        return await embed(text)
+
+    with patch.object(library.embedding, "embed_query", embed_query):
+        await library.retrieval.search("why", tenant=TENANT, limit=1)
+    assert told == [["why"]]
 
 
 async def test_no_document_ids_mean_no_documents_and_nothing_is_asked(library: Library) -> None:

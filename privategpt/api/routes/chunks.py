@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from privategpt.api.auth import CallerDep
-from privategpt.api.deps import ServicesDep
+from privategpt.api.auth import known_caller
+from privategpt.api.deps import services_of
 from privategpt.api.disconnect import while_connected
 from privategpt.api.encode.views import chunk_json
 from privategpt.api.jsontext import JsonResponse, JsonRoute
@@ -24,9 +24,7 @@ router = APIRouter(route_class=JsonRoute, tags=["Context Chunks"])
     response_model=ChunksResponse,
     responses=ERRORS,
 )
-async def chunks_retrieval(
-    body: ChunksBody, request: Request, services: ServicesDep, caller: CallerDep
-) -> JsonResponse:
+async def chunks_retrieval(body: ChunksBody, request: Request) -> JsonResponse:
     """Find the chunks that are most relevant to a text, best first; no language model is asked.
 
     With `prev_next_chunks` each comes with its neighbours in the document, in reading order.
@@ -34,9 +32,9 @@ async def chunks_retrieval(
     neighbours = body.prev_next_chunks or 0
     found = await while_connected(
         request.receive,
-        services.retrieval.search(
+        services_of(request).retrieval.search(
             body.text,
-            tenant=caller.tenant,
+            tenant=known_caller(request).tenant,
             filter=document_filter(body.context_filter),
             limit=body.limit or DEFAULT_LIMIT,
             neighbours=neighbours,

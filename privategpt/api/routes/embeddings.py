@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from privategpt.api.auth import AUTHENTICATED
-from privategpt.api.deps import OptionsDep, ServicesDep
+from privategpt.api.deps import options_of, services_of
 from privategpt.api.disconnect import while_connected
 from privategpt.api.jsontext import JsonResponse, JsonRoute
 from privategpt.api.profiles import SEED_MODEL
@@ -22,18 +22,14 @@ router = APIRouter(route_class=JsonRoute, tags=["Embeddings"], dependencies=[AUT
     response_model=EmbeddingsResponse,
     responses=ERRORS,
 )
-async def embeddings_generation(
-    body: EmbeddingsBody,
-    request: Request,
-    services: ServicesDep,
-    options: OptionsDep,
-) -> JsonResponse:
+async def embeddings_generation(body: EmbeddingsBody, request: Request) -> JsonResponse:
     """Embed texts; the vectors come in their order."""
+    services = services_of(request)
     services.models.check_served(body.model)
     embedded = await while_connected(
         request.receive, services.embeddings.embed(texts(body), dimensions=body.dimensions)
     )
-    echoed = body.model is not None and options.dialect != "privategpt"
+    echoed = body.model is not None and options_of(request).dialect != "privategpt"
     return JsonResponse(
         embeddings_json(
             embedded,

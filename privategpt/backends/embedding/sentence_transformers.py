@@ -20,7 +20,7 @@ from privategpt.backends.embedding import bundled
 from privategpt.backends.embedding.bert import BertEncoder, load_bert, read_config, read_json
 from privategpt.backends.embedding.cpu import Dtype, choose_dtype, read_cpuinfo
 from privategpt.backends.embedding.encoder import EncodedText, Encoder, Prompts
-from privategpt.backends.embedding.memory import bound_kernel_caches, release_unused, share_arenas
+from privategpt.backends.embedding.memory import bound_torch, release_unused, share_arenas
 from privategpt.backends.embedding.text_reader import TextReader
 from privategpt.backends.embedding.vectors import unit_rows
 from privategpt.backends.embedding.worker import EmbeddingWorker
@@ -102,7 +102,7 @@ def load_sentence_transformers(
 
     Raises `InvalidSettings` where there is no such model or it cannot be loaded.
     """
-    bound_kernel_caches()
+    bound_torch()
     share_arenas()
     folder = bundled.locate() if model is None else _find_folder(model)
     weights = bundled.WEIGHTS_SHA256 if model is None else None

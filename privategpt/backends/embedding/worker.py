@@ -115,7 +115,7 @@ class EmbeddingWorker:
         batch_size: int,
         max_batch_tokens: int = MAX_BATCH_TOKENS,
         threads: int = 1,
-        prepare: Callable[[int, int], None] = lambda *_: None,
+        prepare: Callable[[int, int], None] = lambda _, __: None,
         tidy: Callable[[], None] = lambda: None,
         rest_s: float = REST_S,
     ) -> None:
@@ -198,7 +198,7 @@ class EmbeddingWorker:
                 else:
                     self._embed_items(work, number)
                 with self._lock:
-                    del self._running[number]
+                    self._running.pop(number, None)
         finally:
             # Also where something broke that nobody foresaw: no caller may wait for ever.
             self._abandon(number)
@@ -346,6 +346,8 @@ class EmbeddingWorker:
         else:
             with self._lock:
                 self._untidy_batches += 1
+                # Before anybody is told, who may ask for more at once: that is for this thread.
+                del self._running[number]
                 whole = [
                     item.request
                     for item, text, vector in zip(batch.items, batch.texts, vectors, strict=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from anyio import CancelScope
 from pydantic_core import from_json
-from sqlalchemy import URL, Connection, Executable, Row, create_engine, event
+from sqlalchemy import URL, Connection, Executable, Row, Select, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -63,6 +63,12 @@ class Database:
     ) -> Sequence[Row[Any]]:
         """What a statement that changes nothing finds."""
         return await self._reader.rows(statement, parameters)
+
+    async def values(
+        self, statement: Select[Any], parameters: Mapping[str, Any]
+    ) -> Sequence[Sequence[Any]]:
+        """The same without names, as quickly as can be."""
+        return await self._reader.values(statement, parameters)
 
     async def write(self, transaction: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run `transaction` and commit it, or roll it back if it raises.

@@ -49,7 +49,7 @@ def translated() -> Generator[None]:
         if _is_about_the_values(error):
             raise InvalidRequest(UNSTORABLE) from error
         raise _unavailable(error) from error
-    except (PoolTimeout, OSError) as error:
+    except (PoolTimeout, OSError, sqlite3.Error) as error:
         raise _unavailable(error) from error
 
 

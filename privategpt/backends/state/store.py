@@ -108,7 +108,7 @@ class SqlStateStore:
         # In statements for a power of two: a dozen do for all.
         size = 1 << (len(ids) - 1).bit_length()
         named = {f"id_{number}": ids[number % len(ids)] for number in range(size)}
-        rows = await self._database.rows(sql.chunks_of(size), {"tenant": tenant, **named})
+        rows = await self._database.values(sql.chunks_of(size), {"tenant": tenant, **named})
         return {
             row[0]: ChunkHit(
                 chunk=read_chunk(row[:CHUNK_WIDTH]), document=read_info(row[CHUNK_WIDTH:])

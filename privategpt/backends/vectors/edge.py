@@ -1,7 +1,9 @@
-"""The embedded vector index: Qdrant Edge in this process, driven from worker threads.
+"""The embedded vector index: Qdrant Edge in this process.
 
 The engine keeps the interpreter (the GIL) to itself for the whole of a call, so calls are kept
-short: the event loop waits for each. See `shard` for what else is known of it.
+short: the event loop waits for each, whichever thread makes it. So it makes those of searches
+itself, which saves it two hand-overs and the quarrel about the interpreter; the others are made
+on threads, for the disk that they may wait for. See `shard` for what else is known of it.
 """
 
 from __future__ import annotations
@@ -36,9 +38,6 @@ from privategpt.backends.vectors.quantization import Quantization, edge_search
 from privategpt.backends.vectors.shard import ShardFolder, open_shard
 from privategpt.backends.vectors.words import WordEncoder
 from privategpt.domain.library import Hit, IndexedChunk, VectorQuery
-
-SEARCHERS = 1
-"""Engine calls for searches at the same time: a second one would wait for the interpreter."""
 
 SEARCHES_AT_ONCE = 8
 """Searches in one engine call. In eights one takes less than half of what it takes alone; more
@@ -78,7 +77,7 @@ class EdgeIndex:
         self._tenants = frozenset(tenants)
         self._fuse = fuse
         self._searches = Gathering(
-            self._search_now, threads=SEARCHERS, at_most=SEARCHES_AT_ONCE, name="vector index"
+            self._search_now, threads=0, at_most=SEARCHES_AT_ONCE, name="vector index"
         )
         self._readers = CapacityLimiter(READERS)
         self._writers = CapacityLimiter(1)
@@ -100,6 +99,10 @@ class EdgeIndex:
     async def delete_document(self, doc_id: str) -> None:
         """Remove all chunks of a document; it is no error if there are none."""
         await self._delete(_where(DOC_ID, doc_id))
+
+    def expect(self, text: str) -> None:
+        """Weigh the words; see `VectorIndex`."""
+        self._words.query(text)
 
     async def search(self, query: VectorQuery) -> list[Hit]:
         """At most `query.limit` hits, best first."""
@@ -276,7 +279,8 @@ class _Search:
 
 def _scores(points: Sequence[qe.ScoredPoint]) -> dict[int, float]:
     """By the ids' numbers, which are compared faster than the ids."""
-    return {cast("UUID", point.id).int: point.score for point in points}
+    uuids = cast("list[UUID]", [point.id for point in points])
+    return {uuid.int: point.score for uuid, point in zip(uuids, points, strict=True)}
 
 
 def _filter(wanted: Conditions) -> qe.Filter | None:

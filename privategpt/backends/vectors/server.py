@@ -123,6 +123,10 @@ class ServerIndex:
         """Remove all chunks of a document; it is no error if there are none."""
         await self._delete(_where(DOC_ID, doc_id))
 
+    def expect(self, text: str) -> None:
+        """Weigh the words; see `VectorIndex`."""
+        self._words.query(text)
+
     async def search(self, query: VectorQuery) -> list[Hit]:
         """At most `query.limit` hits, best first."""
         if query.filter.allows_nothing:

@@ -37,6 +37,9 @@ _LONGEST_WORD = 64
 _KNOWN_WORDS = 50_000
 """Remembered terms of single words: a few MB, and a passage costs a third of what it would."""
 
+_KNOWN_QUERIES = 256
+"""Remembered questions: those that are being embedded, and what is searched for in steps."""
+
 # The tokenizer's terms have 31 bits. Ours have the 32nd, and the 31st tells them apart.
 _PAIRS = 0b10 << 30
 _BEGINNINGS = 0b11 << 30
@@ -72,6 +75,7 @@ class WordEncoder:
         self._beginning = beginning
         self._bm25 = Bm25(Bm25Config(tokenizer=TokenizerType.Multilingual))
         self._term = lru_cache(maxsize=_KNOWN_WORDS)(self._term_of)
+        self._query = lru_cache(maxsize=_KNOWN_QUERIES)(self._query_of)
 
     def passage(self, text: str) -> SparseVector | None:
         """Weights of what is searched; None where no word is left to search for."""
@@ -81,7 +85,13 @@ class WordEncoder:
         return _vector(words, _weights(pairs), _weights(beginnings))
 
     def query(self, text: str) -> SparseVector | None:
-        """Weights of what is searched for; None where no word is left to search for."""
+        """Weights of what is searched for; None where no word is left to search for.
+
+        Those of the last questions are remembered.
+        """
+        return self._query(text)
+
+    def _query_of(self, text: str) -> SparseVector | None:
         prepared = _prepared(text)
         words = self._bm25.embed_query(prepared)
         pairs, beginnings = self._more(prepared)
