@@ -310,9 +310,11 @@ async def test_a_second_request_does_not_wait_for_the_first(encoder: GatedEncode
 
 async def test_a_thread_knows_how_many_batches_there_are_to_work_on(encoder: GatedEncoder) -> None:
     told: list[tuple[int, int]] = []
-    worker = EmbeddingWorker(
-        encoder=encoder, batch_size=4, threads=2, prepare=lambda *what: told.append(what)
-    )
+
+    def prepare(number: int, batches: int) -> None:
+        told.append((number, batches))
+
+    worker = EmbeddingWorker(encoder=encoder, batch_size=4, threads=2, prepare=prepare)
     for _ in range(3):
         await worker.embed(["alone"], query=True)
     assert told == [(0, 1)] * 3

@@ -23,6 +23,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import (
     Connection,
     Engine,
+    Integer,
     Select,
     column,
     create_engine,
@@ -456,7 +457,7 @@ async def test_values_are_those_of_rows_without_names(database: Database) -> Non
 
 async def test_values_that_cannot_be_read_are_told_and_the_next_can(database: Database) -> None:
     found = select(schema.tables["files"].c.name)
-    missing = select(column("nothing")).select_from(schema.tables["files"])
+    missing = select(column("nothing", Integer)).select_from(schema.tables["files"])
     with pytest.raises(Unavailable):
         await database.values(missing, {})
     assert list(await database.values(found, {})) == []
