@@ -17,7 +17,7 @@ from privategpt.backends.embedding import bundled
 from privategpt.backends.embedding.bert import load_bert, read_config
 from privategpt.backends.embedding.cpu import Dtype, choose_dtype, read_cpuinfo
 from privategpt.backends.embedding.encoder import NO_PROMPTS, Encoder
-from privategpt.backends.embedding.memory import bound_torch
+from privategpt.backends.embedding.memory import bound_kernel_caches
 
 OURS, THEIRS = "ours", "ONNX Runtime"
 
@@ -57,7 +57,7 @@ def speed(
 def _load_ours(*, dtype: Dtype, threads: int) -> Encoder:
     import torch
 
-    bound_torch()
+    bound_kernel_caches()
     torch.set_num_threads(threads)
     folder = bundled.locate()
     config = read_config(folder)

@@ -9,20 +9,18 @@ import pytest
 from privategpt.backends.embedding.memory import (
     ARENAS,
     KERNELS,
-    SPINS,
-    bound_torch,
+    bound_kernel_caches,
     release_unused,
     share_arenas,
 )
 
 
-def test_torch_is_bounded_where_the_operator_has_not_bounded_it() -> None:
+def test_kernels_are_bounded_where_the_operator_has_not_bounded_them() -> None:
     environment = {"LRU_CACHE_CAPACITY": "1024"}
-    bound_torch(environment)
+    bound_kernel_caches(environment)
     assert environment == {
         "LRU_CACHE_CAPACITY": "1024",
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": KERNELS,
-        "GOMP_SPINCOUNT": SPINS,
     }
 
 

@@ -16,23 +16,13 @@ ARENAS = 2
 
 _M_ARENA_MAX = -8
 
-SPINS = "20000"
-"""A fifth of a millisecond: how long OpenMP's helpers wait in a loop for an operation's next part.
-They would for 3 ms, and so keep a processor from whatever comes behind the embedding; a tenth of
-this is too short to reach from one operation to the next."""
-
-_BOUNDS = {
-    "LRU_CACHE_CAPACITY": KERNELS,
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": KERNELS,
-    "GOMP_SPINCOUNT": SPINS,
-}
+_CACHES = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
 
 
-def bound_torch(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Bound torch's and oneDNN's caches and OpenMP's waiting, unless the operator has; before
-    torch is imported."""
-    for name, bound in _BOUNDS.items():
-        environment.setdefault(name, bound)
+def bound_kernel_caches(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Bound torch's and oneDNN's caches, unless the operator has; before torch is imported."""
+    for name in _CACHES:
+        environment.setdefault(name, KERNELS)
 
 
 def share_arenas() -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -20,7 +19,12 @@ from privategpt.backends.embedding import bundled
 from privategpt.backends.embedding.bert import BertEncoder, load_bert, read_config, read_json
 from privategpt.backends.embedding.cpu import Dtype, choose_dtype, read_cpuinfo
 from privategpt.backends.embedding.encoder import EncodedText, Encoder, Prompts
-from privategpt.backends.embedding.memory import bound_torch, release_unused, share_arenas
+from privategpt.backends.embedding.memory import bound_kernel_caches, release_unused, share_arenas
+from privategpt.backends.embedding.processors import (
+    bound_spinning,
+    one_torch_thread,
+    share_processors,
+)
 from privategpt.backends.embedding.text_reader import TextReader
 from privategpt.backends.embedding.vectors import unit_rows
 from privategpt.backends.embedding.worker import EmbeddingWorker
@@ -102,7 +106,8 @@ def load_sentence_transformers(
 
     Raises `InvalidSettings` where there is no such model or it cannot be loaded.
     """
-    bound_torch()
+    bound_kernel_caches()
+    bound_spinning()
     share_arenas()
     folder = bundled.locate() if model is None else _find_folder(model)
     weights = bundled.WEIGHTS_SHA256 if model is None else None
@@ -124,7 +129,7 @@ def load_sentence_transformers(
             encoder=encoder,
             batch_size=batch_size,
             threads=workers,
-            prepare=partial(_share_processors, processors, workers),
+            prepare=partial(share_processors, processors, workers),
             tidy=release_unused,
         ),
     )
@@ -160,43 +165,6 @@ def _fetch(repository: str) -> Path:
             f"The embedding model {repository!r} cannot be fetched: {error}"
         ) from error
     return folder
-
-
-@contextmanager
-def one_torch_thread() -> Generator[int]:
-    """Keep what is done here to its own thread; gives how many torch would use.
-
-    OpenMP keeps the helpers of a thread that shared something out for as long as that thread
-    lives. Where all helpers together are more than the processors, none waits in a loop any more
-    for the next operation, each of which then takes about twice as long.
-    """
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield threads
-    finally:
-        torch.set_num_threads(threads)
-
-
-def processors_of(worker: int, batches: int, *, processors: int, workers: int) -> int:
-    """How many of `processors` each operation of a worker has, while so many batches are worked on.
-
-    All but the first always have the same share. The first has what those that work leave it, but
-    for the helpers of the others, which there may be though they rest: see `one_torch_thread`.
-    """
-    share = max(1, processors // workers)
-    if worker:
-        return share
-    left = processors - (batches - 1) * share
-    return max(1, min(left, processors - (workers - 1) * (share - 1)))
-
-
-def _share_processors(processors: int, workers: int, worker: int, batches: int) -> None:
-    import torch
-
-    torch.set_num_threads(processors_of(worker, batches, processors=processors, workers=workers))
 
 
 def read_prompts(folder: Path) -> Prompts:

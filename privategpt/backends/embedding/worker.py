@@ -3,13 +3,9 @@
 - Each batch is one thread's alone. Of what one operation does little can be shared out, so that
   two threads with a batch each do more than two that share every operation of one.
 - A thread works only while those before it do: a batch that is alone always has the first.
-- Texts that wait together are embedded together, whoever sent them, with others of their length:
-  a batch costs as much as its longest text times their number.
-- Queries go before passages. A batch of passages is kept small, so that a query which arrives
-  in the middle of an ingestion waits for one of them only.
-- The oldest request and the one that is nearest to its end take turns: a single text does not
-  wait for a book, and of two books one is done, and stored, while the other is embedded.
 - A caller who gives up is forgotten at the next batch.
+
+Which texts make the next batch is said in `waiting`.
 """
 
 from __future__ import annotations
@@ -18,25 +14,19 @@ import asyncio
 import os
 import sys
 import threading
-from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
 from typing import TypeAlias
 
 from privategpt.backends.embedding.encoder import EncodedText, Encoder
+from privategpt.backends.embedding.waiting import Batch, Item, Request, Waiting, Work
 from privategpt.domain.errors import EngineFailed, EngineUnavailable, PrivateGptError
 from privategpt.domain.ports import Embeddings, Vector
 
 MAX_BATCH_TOKENS = 2048
 """Tokens of one batch, padding counted: about a tenth of a second on one core, and more at once
 is hardly faster on a processor."""
-
-QUERIES_AT_ONCE = 8
-"""In one batch: more cost hardly less each, and would leave the other threads without work."""
 
 TIDY_AFTER = 8
 """Batches before what they leave behind is worth tidying up."""
@@ -47,57 +37,7 @@ REST_S = 2.0
 STEPS_BACK = 5
 """Of nice values."""
 
-_QUERY_BATCHES_PER_PASSAGE_BATCH = 8  # so that queries without end do not stop an ingestion
-
-_length = attrgetter("length")
-
 _Told: TypeAlias = "tuple[asyncio.Future[Embeddings], Embeddings | PrivateGptError]"
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    """Whoever asked, and the answer so far."""
-
-    future: asyncio.Future[Embeddings]
-    vectors: list[Vector | None]
-    missing: int
-    waiting: int
-    tokens: int = 0
-    items: deque[_Item] = field(default_factory=deque["_Item"])
-
-    def embeddings(self) -> Embeddings:
-        """The whole answer, once nothing is missing."""
-        vectors = tuple(vector for vector in self.vectors if vector is not None)
-        return Embeddings(vectors=vectors, tokens=self.tokens)
-
-
-@dataclass(slots=True, eq=False)
-class _Item:
-    """One text of a request."""
-
-    request: _Request
-    index: int
-    text: str
-    length: int
-    taken: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Texts that have not been read yet."""
-
-    items: Sequence[_Item]
-    prompt: str
-    is_query: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Texts that have."""
-
-    items: Sequence[_Item]
-    texts: Sequence[EncodedText]
-    prompt: str
 
 
 class EmbeddingWorker:
@@ -120,7 +60,6 @@ class EmbeddingWorker:
         rest_s: float = REST_S,
     ) -> None:
         self._encoder = encoder
-        self._batch_size = batch_size
         self._max_batch_tokens = max_batch_tokens
         self._prepare = prepare
         self._tidy = tidy
@@ -138,13 +77,8 @@ class EmbeddingWorker:
         self._started = False
         self._closed = False
         self._untidy_batches = 0
-        self._queries: deque[_Item] = deque()
-        self._requests: list[_Request] = []
-        self._oldest_is_next = False
-        self._by_length: list[_Item] = []
-        self._ready: deque[_Batch] = deque()
-        self._running: dict[int, Sequence[_Item]] = {}  # by the thread's number
-        self._query_batches_in_row = 0
+        self._waiting = Waiting(batch_size=batch_size, threads=threads, prompts=encoder.prompts)
+        self._running: dict[int, Sequence[Item]] = {}  # by the thread's number
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> Embeddings:
         """Vectors in the order of `texts`; raises `EngineFailed` or `EngineUnavailable`."""
@@ -152,15 +86,15 @@ class EmbeddingWorker:
             return Embeddings(vectors=(), tokens=0)
         future: asyncio.Future[Embeddings] = asyncio.get_running_loop().create_future()
         count = len(texts)
-        request = _Request(future=future, vectors=[None] * count, missing=count, waiting=count)
+        request = Request(future=future, vectors=[None] * count, missing=count, waiting=count)
         items = [
-            _Item(request=request, index=index, text=text, length=len(text))
+            Item(request=request, index=index, text=text, length=len(text))
             for index, text in enumerate(texts)
         ]
         with self._lock:
             if self._closed:
                 raise EngineUnavailable("The embedding model has been shut down")
-            self._enqueue(request, items, query=query)
+            self._waiting.add(request, items, query=query)
             self._start()
             self._wake_next()
         return await future
@@ -173,16 +107,6 @@ class EmbeddingWorker:
         for thread in self._threads if self._started else ():
             await asyncio.to_thread(thread.join)
 
-    def _enqueue(self, request: _Request, items: list[_Item], *, query: bool) -> None:
-        if query:
-            self._queries.extend(items)
-            return
-        items.sort(key=_length, reverse=True)
-        request.items.extend(items)
-        self._requests.append(request)
-        self._by_length.extend(items)
-        self._by_length.sort(key=_length)
-
     def _start(self) -> None:
         if not self._started:
             self._started = True
@@ -193,54 +117,48 @@ class EmbeddingWorker:
         _step_back()
         try:
             while (work := self._next(number)) is not None:
-                if isinstance(work, _Batch):
+                if isinstance(work, Batch):
                     self._embed(work, number)
                 else:
                     self._embed_items(work, number)
-                with self._lock:
-                    self._running.pop(number, None)
         finally:
             # Also where something broke that nobody foresaw: no caller may wait for ever.
             self._abandon(number)
 
-    def _next(self, number: int) -> _Batch | _Work | None:
+    def _next(self, number: int) -> Batch | Work | None:
         """What this thread does next, once there is something; None at the end."""
-        is_wanted = partial(self._is_wanted, number)
-        if self._may_tidy(number):
-            self._tidy()
-            with self._lock:
-                del self._running[number]
         with self._lock:
-            self._changed[number].wait_for(is_wanted)
+            self._running.pop(number, None)
+            tidies = self._may_tidy(number)
+            if tidies:
+                self._running[number] = ()  # What comes meanwhile is for the others.
+        if tidies:
+            self._tidy()
+        with self._lock:
+            self._running.pop(number, None)
+            self._changed[number].wait_for(partial(self._is_wanted, number))
             if self._closed:
                 return None
-            work = self._take()
+            work = self._waiting.take(running=len(self._running))
             self._running[number] = work.items
             self._wake_next()
             return work
 
     def _may_tidy(self, number: int) -> bool:
-        with self._lock:
-            if self._untidy_batches < TIDY_AFTER:
-                return False
-            is_wanted = partial(self._is_wanted, number)
-            if self._changed[number].wait_for(is_wanted, self._rest_s) or self._running:
-                return False
-            untidy, self._untidy_batches = self._untidy_batches, 0
-            if untidy < TIDY_AFTER:
-                return False
-            self._running[number] = ()  # What comes meanwhile is for the others.
-            return True
+        if self._untidy_batches < TIDY_AFTER:
+            return False
+        is_wanted = partial(self._is_wanted, number)
+        if self._changed[number].wait_for(is_wanted, self._rest_s) or self._running:
+            return False
+        untidy, self._untidy_batches = self._untidy_batches, 0
+        return untidy >= TIDY_AFTER
 
     def _is_wanted(self, number: int) -> bool:
-        return self._closed or (self._has_work() and len(self._running) >= number)
-
-    def _has_work(self) -> bool:
-        return bool(self._queries or self._by_length or self._ready)
+        return self._closed or (bool(self._waiting) and len(self._running) >= number)
 
     def _wake_next(self) -> None:
         """If there is work, wake the first thread that has none; it wakes the one behind it."""
-        if self._has_work():
+        if self._waiting:
             for number, changed in enumerate(self._changed):
                 if number not in self._running:
                     changed.notify()
@@ -250,30 +168,11 @@ class EmbeddingWorker:
         for changed in self._changed:
             changed.notify()
 
-    def _take(self) -> _Batch | _Work:
-        if self._queries_are_next():
-            self._query_batches_in_row += 1
-            # Shared among the threads that are free: together they cost less, up to so many.
-            idle = len(self._threads) - len(self._running)
-            count = min(self._batch_size, QUERIES_AT_ONCE, -(-len(self._queries) // idle))
-            items = [self._queries.popleft() for _ in range(count)]
-            return _Work(items=items, prompt=self._encoder.prompts.query, is_query=True)
-        self._query_batches_in_row = 0
-        if self._ready:
-            return self._ready.popleft()
-        return _Work(items=self._take_passages(), prompt=self._encoder.prompts.passage)
-
-    def _queries_are_next(self) -> bool:
-        passages_wait = bool(self._ready or self._by_length)
-        if not self._queries:
-            return False
-        return not passages_wait or self._query_batches_in_row < _QUERY_BATCHES_PER_PASSAGE_BATCH
-
-    def _embed_items(self, work: _Work, number: int) -> None:
+    def _embed_items(self, work: Work, number: int) -> None:
         batches = self._read(work.items, prompt=work.prompt)
         if not work.is_query and len(batches) > 1:
             with self._lock:
-                self._ready.extend(batches[1:])
+                self._waiting.put_back(batches[1:])
                 self._wake_next()
             del batches[1:]
         for batch in batches:
@@ -281,33 +180,7 @@ class EmbeddingWorker:
                 self._running[number] = batch.items
             self._embed(batch, number)
 
-    def _take_passages(self) -> list[_Item]:
-        """The next text of the request whose turn it is, and those nearest to it in length."""
-        anchor = self._next_in_turn()
-        first = bisect_left(self._by_length, anchor.length, key=_length)
-        position = self._by_length.index(anchor, first)
-        # So many that all threads have some.
-        size = min(self._batch_size, -(-len(self._by_length) // len(self._threads)))
-        start = max(0, position - size + 1)
-        taken = self._by_length[start : start + size]
-        del self._by_length[start : start + size]
-        for item in taken:
-            item.taken = True
-            item.request.waiting -= 1
-        return taken
-
-    def _next_in_turn(self) -> _Item:
-        self._requests = [request for request in self._requests if request.waiting]
-        self._oldest_is_next = not self._oldest_is_next
-        if self._oldest_is_next:
-            request = self._requests[0]
-        else:
-            request = min(self._requests, key=attrgetter("waiting"))
-        while request.items[0].taken:
-            request.items.popleft()
-        return request.items.popleft()
-
-    def _read(self, items: Sequence[_Item], *, prompt: str) -> list[_Batch]:
+    def _read(self, items: Sequence[Item], *, prompt: str) -> list[Batch]:
         """Tokenise, and divide into batches of similar length."""
         wanted = [item for item in items if not item.request.future.done()]
         try:
@@ -320,18 +193,16 @@ class EmbeddingWorker:
         )
         return list(self._divide(pairs, prompt=prompt))
 
-    def _divide(
-        self, pairs: Sequence[tuple[_Item, EncodedText]], *, prompt: str
-    ) -> Iterator[_Batch]:
+    def _divide(self, pairs: Sequence[tuple[Item, EncodedText]], *, prompt: str) -> Iterator[Batch]:
         start = 0
         while start < len(pairs):
             longest = max(1, len(pairs[start][1].ids))
             end = start + max(1, self._max_batch_tokens // longest)
             items, texts = zip(*pairs[start:end], strict=True)
-            yield _Batch(items=items, texts=texts, prompt=prompt)
+            yield Batch(items=items, texts=texts, prompt=prompt)
             start = end
 
-    def _embed(self, batch: _Batch, number: int) -> None:
+    def _embed(self, batch: Batch, number: int) -> None:
         if all(item.request.future.done() for item in batch.items):
             return
         self._prepare(number, self._side_by_side())
@@ -357,24 +228,21 @@ class EmbeddingWorker:
 
     def _side_by_side(self) -> int:
         with self._lock:
-            return min(len(self._running) + self._has_work(), len(self._threads))
+            return min(len(self._running) + bool(self._waiting), len(self._threads))
 
     def _abandon(self, number: int) -> None:
         with self._lock:
             self._closed = True
             self._wake_all()
             mine = self._running.pop(number, ())
-            batches = [item for batch in self._ready for item in batch.items]
-            waiting = [*mine, *self._queries, *self._by_length, *batches]
-            for queue in (self._queries, self._by_length, self._ready, self._requests):
-                queue.clear()
+            waiting = [*mine, *self._waiting.take_all()]
         self._fail(waiting, EngineUnavailable("The embedding model has been shut down"))
 
-    def _fail(self, items: Sequence[_Item], error: PrivateGptError) -> None:
+    def _fail(self, items: Sequence[Item], error: PrivateGptError) -> None:
         _tell([(item.request.future, error) for item in items])
 
 
-def _settle(item: _Item, vector: Vector, *, tokens: int) -> bool:
+def _settle(item: Item, vector: Vector, *, tokens: int) -> bool:
     """Note a vector; True if it was the last that its request waited for."""
     request = item.request
     request.vectors[item.index] = vector
